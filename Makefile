@@ -1,0 +1,20 @@
+# Each target installs what it lacks: Debian packages (as root) and crates.
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test bench clean
+
+PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config make gcc iperf3 nginx-light curl tshark iproute2
+
+help:           ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+setup:          ## Debian packages that are missing
+	@scripts/setup $(PACKAGES)
+
+build: setup    ## the command, at target/release/lowtide
+	cargo build --release --locked -p lowtide
+
+demo: build     ## the main job, in a laboratory of network namespaces: under three minutes
+	target/release/lowtide demo
+
+test: setup     ## every test; what needs root or BPF says so when it is skipped
+	cargo test --workspace --locked

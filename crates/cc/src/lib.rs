@@ -1,0 +1,17 @@
+//! Congestion controls as sans-I/O objects: one contract ([`Controller`]), one file an algorithm, one [`registry`].
+//!
+//! The host (the simulator's TCP, uTP, QUIC, a test) owns time, segments, RTT estimation, loss detection, episodes, PRR,
+//! rate sampling and pacing; an algorithm owns its window. No algorithm knows its host.
+
+pub mod controller;
+pub mod delay;
+pub mod events;
+pub mod ledbat_pp;
+pub mod params;
+pub mod registry;
+pub mod round;
+
+pub use controller::{Controller, Recovery, Start};
+pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};
+pub use lowtide_units::{Rate, Span, Time};
+pub use params::{ParamError, Params};

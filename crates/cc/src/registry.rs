@@ -1,0 +1,101 @@
+//! The one list of algorithms: a name, as the field and scenario files write it, to its constructor.
+
+use crate::controller::{Controller, Start};
+use crate::ledbat_pp;
+use crate::params::{ParamError, Params};
+
+/// An algorithm under one name. Profiles of one algorithm are entries with a preset of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// The name scenarios use.
+    pub name: &'static str,
+    /// One line for `lowtide sim --list`.
+    pub summary: &'static str,
+    /// The text it follows.
+    pub source: &'static str,
+    /// Whether it is meant to yield.
+    pub kind: Kind,
+    /// Parameters (TOML) that this name presets; a scenario's own win.
+    preset: &'static str,
+    construct: fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>,
+}
+
+/// What an algorithm is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Less than best effort: yields to the others.
+    Scavenger,
+    /// Best effort: what scavengers are measured against.
+    BestEffort,
+}
+
+impl Algorithm {
+    /// A controller with `params` laid over this name's preset.
+    ///
+    /// # Errors
+    /// A parameter that the algorithm does not know or a value it cannot take.
+    pub fn build(&self, params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+        let preset = Params::from_toml(self.preset)
+            .map_err(|e| ParamError { algorithm: self.name.to_owned(), reason: e.to_string() })?;
+        (self.construct)(&params.over(&preset), start).map_err(|e| ParamError { algorithm: self.name.to_owned(), ..e })
+    }
+}
+
+/// Every algorithm, in the order `--list` shows.
+pub static ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "ledbat_pp",
+        summary: "LEDBAT++: RTT-based, 60 ms target, multiplicative decrease, periodic slowdowns",
+        source: "draft-irtf-iccrg-ledbat-plus-plus-01",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: ledbat_pp::build,
+    },
+    Algorithm {
+        name: "ledbat_pp-enhanced",
+        summary: "LEDBAT++ with the target min(60 ms, base RTT), which yields to BBR",
+        source: "Bagnulo 2023 §7",
+        kind: Kind::Scavenger,
+        preset: "enhanced = true",
+        construct: ledbat_pp::build,
+    },
+];
+
+/// The algorithm of that name.
+///
+/// # Errors
+/// An unknown name, with the names there are.
+pub fn by_name(name: &str) -> Result<&'static Algorithm, UnknownName> {
+    ALGORITHMS.iter().find(|a| a.name == name).ok_or_else(|| UnknownName(name.to_owned()))
+}
+
+/// A name that the registry does not hold.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown congestion control `{0}`; known are {names}", names = names())]
+pub struct UnknownName(String);
+
+fn names() -> String {
+    ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_builds_with_its_preset_and_is_unique() {
+        for (i, a) in ALGORITHMS.iter().enumerate() {
+            a.build(&Params::default(), &Start::default()).unwrap_or_else(|e| panic!("{e}"));
+            assert!(ALGORITHMS[..i].iter().all(|b| b.name != a.name), "{} twice", a.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_or_parameter_is_named_with_what_is_allowed() {
+        let e = by_name("ledbatt").expect_err("misspelt").to_string();
+        assert!(e.contains("ledbatt") && e.contains("ledbat_pp"), "{e}");
+        let params = Params::from_toml("targett_ms = 3").expect("valid TOML");
+        let e = ALGORITHMS[0].build(&params, &Start::default()).expect_err("misspelt").to_string();
+        assert!(e.contains("targett_ms") && e.contains("target_ms"), "{e}");
+    }
+}
