@@ -163,7 +163,8 @@ fn ramp_length() {
 #[test]
 fn slowdowns_come_nine_durations_apart() {
     let mut flow = with_base(Config::default(), 60.0);
-    let (mut now, mut exit, mut entry, mut last, mut periods) = (0.0, 0.0, None, None, 0);
+    let (mut now, mut exit, mut periods) = (0.0f64, 0.0f64, 0);
+    let (mut entry, mut last): (Option<f64>, Option<f64>) = (None, None);
     while periods < 10 {
         let window = flow.cwnd as u64;
         let gap = 110.0 * MSS / window as f64;
@@ -175,7 +176,7 @@ fn slowdowns_come_nine_durations_apart() {
         match (flow.phase, entry) {
             (Phase::Freeze { .. }, None) => {
                 if let Some(duration) = last {
-                    let waited: f64 = now - exit;
+                    let waited = now - exit;
                     assert!((waited - 9.0 * duration).abs() <= gap + 1e-6, "waited {waited} ms after {duration} ms");
                     periods += 1;
                 }
