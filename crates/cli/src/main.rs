@@ -1,0 +1,42 @@
+//! The command `lowtide`: hands each subcommand to its file and its result to the exit code. Knows nothing of what they do.
+//!
+//! A subcommand is one file with `Args` (clap) and `main(Args) -> anyhow::Result<ExitCode>`, and three lines here:
+//! its `mod`, its variant, its arm.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the command is what prints")]
+
+mod man;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Makes background transfers get out of the way.
+///
+/// `lowtide run -- CMD` lets every TCP byte that CMD receives use only the capacity nobody else wants, and yields it
+/// within a round trip when somebody does. The server and the program are not changed.
+#[derive(Parser)]
+#[command(name = "lowtide", version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage. `run` gives CMD's own code, 128 + the number of the \
+signal that ended it, 127 if there is no such command, 126 if it cannot be executed.";
+
+/// One line a subcommand, in the order `--help` shows.
+#[derive(Subcommand)]
+enum Command {
+    Man(man::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Man(args) => man::main(&args),
+    };
+    result.unwrap_or_else(|e| {
+        eprintln!("lowtide: {e:#}");
+        ExitCode::FAILURE
+    })
+}
