@@ -1,0 +1,50 @@
+//! Cost of `on_ack`, each algorithm of the registry: the same million acknowledgements of a window-limited flow whose RTT
+//! swings around the target. `make bench` runs it; required is ≤ 50 ns.
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark prints what it timed")]
+
+use std::time::Instant;
+
+use lowtide_cc::registry::{ALGORITHMS, Algorithm};
+use lowtide_cc::{Ack, Params, RateSample, Span, Start, Time};
+
+const ACKS: u64 = 1_000_000;
+const REQUIRED_NS: f64 = 50.0;
+
+fn main() {
+    println!("{:<24} {:>10}  required ≤ {REQUIRED_NS} ns", "algorithm", "ns / ACK");
+    for algorithm in ALGORITHMS {
+        // The best of five: what the code costs, not what the machine was doing.
+        let best = (0..5).map(|_| nanos_per_ack(algorithm)).fold(f64::INFINITY, f64::min);
+        println!("{:<24} {best:>10.1}  {}", algorithm.name, if best <= REQUIRED_NS { "met" } else { "MISSED" });
+    }
+}
+
+fn nanos_per_ack(algorithm: &Algorithm) -> f64 {
+    let start = Start::default();
+    let mut cc = algorithm.build(&Params::default(), &start).expect("presets are valid");
+    let segment = u64::from(start.mss);
+    let (mut now, mut delivered) = (Time::from_millis(1), 0);
+    let began = Instant::now();
+    for i in 0..ACKS {
+        now += Span::from_micros(600);
+        let rtt = Span::from_micros(20_000 + (i % 1000) * 80);
+        let window = cc.cwnd();
+        let prior_delivered = u64::saturating_sub(delivered, window);
+        delivered += segment;
+        cc.on_ack(&Ack {
+            now,
+            acked: segment,
+            in_flight: window.max(segment),
+            rtt: Some(rtt),
+            srtt: rtt,
+            owd: Some(rtt.nanos() as i64),
+            delivered,
+            prior_delivered,
+            rate: Some(RateSample { delivered: delivered - prior_delivered, interval: rtt, tx_in_flight: window, ..RateSample::default() }),
+            cwnd_limited: true,
+            ..Ack::default()
+        });
+    }
+    assert!(cc.cwnd() > 0);
+    began.elapsed().as_nanos() as f64 / ACKS as f64
+}
