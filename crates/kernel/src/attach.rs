@@ -1,0 +1,73 @@
+//! A running receiver: programs attached to one cgroup and to the interfaces; dropping it takes everything away.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::load::Programs;
+use crate::stats::{FlowSnapshot, Totals};
+
+/// The queueing delay a group aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// 60 ms (draft-irtf-iccrg-ledbat-plus-plus-01).
+    #[serde(rename = "ledbat++")]
+    LedbatPp,
+    /// min(60 ms, base RTT) (Bagnulo 2023 §7): yields to BBR too.
+    #[default]
+    #[serde(rename = "enhanced")]
+    Enhanced,
+}
+
+/// What a group is told at birth.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The queueing delay to aim at.
+    pub target: Target,
+    /// Mark outgoing packets DSCP LE, 000001 (RFC 8622).
+    pub dscp_le: bool,
+    /// A name for people.
+    pub name: String,
+}
+
+/// The receiver at work on one cgroup. Dropping it detaches everything; so does the kernel if the process dies.
+#[derive(Debug)]
+pub struct Receiver {
+    programs: Programs,
+}
+
+impl Receiver {
+    /// Loads the programs and attaches them to `cgroup` and to the interfaces of this network namespace and of those the
+    /// group's processes are in.
+    ///
+    /// # Errors
+    /// The kernel refuses a program (its verifier's last lines are in the message), or an attachment.
+    pub fn attach(cgroup: &Path, config: &Config) -> Result<Receiver> {
+        Ok(Receiver { programs: Programs::load(cgroup, config)? })
+    }
+
+    /// Attaches to interfaces and network namespaces that have appeared since. Call it about once a second.
+    ///
+    /// # Errors
+    /// The interfaces cannot be listed.
+    pub fn poll_interfaces(&mut self) -> Result<()> {
+        self.programs.attach_interfaces()
+    }
+
+    /// Every flow that is open now.
+    ///
+    /// # Errors
+    /// The kernel refuses to read its map.
+    pub fn flows(&self) -> Result<Vec<FlowSnapshot>> {
+        self.programs.flows()
+    }
+
+    /// The group's counters.
+    ///
+    /// # Errors
+    /// The kernel refuses to read its map.
+    pub fn totals(&self) -> Result<Totals> {
+        self.programs.totals()
+    }
+}

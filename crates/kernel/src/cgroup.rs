@@ -1,0 +1,174 @@
+//! cgroup v2 groups: where the hierarchy is mounted, a child of our own, and the remains of runs that died. Knows no BPF.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+/// Names of our groups begin with this, then the process id of the owner.
+const PREFIX: &str = "lowtide-";
+
+/// A cgroup v2 directory. One made by [`Group::create`] is removed when dropped; one that was opened stays.
+#[derive(Debug)]
+pub struct Group {
+    path: PathBuf,
+    owned: bool,
+}
+
+/// The mount point of the v2 hierarchy, of hybrid layouts too (`/sys/fs/cgroup/unified`).
+///
+/// # Errors
+/// No v2 hierarchy is mounted, or /proc/mounts cannot be read.
+pub fn v2_root() -> Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").context("/proc/mounts cannot be read: is /proc mounted?")?;
+    find_v2(&mounts).ok_or_else(|| {
+        anyhow!("no cgroup v2 hierarchy is mounted; mount one: mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified")
+    })
+}
+
+/// The first cgroup2 mount point in the text of /proc/mounts.
+fn find_v2(mounts: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let (_, point, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(point.replace("\\040", " ")))
+    })
+}
+
+/// The v2 group that process `pid` is in now.
+///
+/// # Errors
+/// No such process, or no v2 hierarchy.
+pub fn of_process(pid: u32) -> Result<PathBuf> {
+    let file = format!("/proc/{pid}/cgroup");
+    let text = fs::read_to_string(&file).with_context(|| format!("{file}: no such process, or it has ended"))?;
+    let inside = text.lines().find_map(|l| l.strip_prefix("0::/")).ok_or_else(|| anyhow!("{file}: process {pid} is in no cgroup v2 group"))?;
+    Ok(v2_root()?.join(inside))
+}
+
+impl Group {
+    /// Makes a group of our own below the group this process is in, named after `name` and this process, and removes the
+    /// groups that dead runs left there.
+    ///
+    /// # Errors
+    /// No v2 hierarchy, or no permission to make a group in it.
+    pub fn create(name: &str) -> Result<Group> {
+        let parent = of_process(process::id()).or_else(|_| v2_root())?;
+        let parent = parent.ancestors().find(|p| !is_ours(p)).map_or(parent.clone(), Path::to_path_buf);
+        let path = (0..100u32)
+            .map(|n| parent.join(format!("{PREFIX}{}-{}{}", process::id(), clean(name), if n == 0 { String::new() } else { format!("-{n}") })))
+            .find(|path| !path.exists())
+            .ok_or_else(|| anyhow!("{}: a hundred groups of this process exist already; end some of them", parent.display()))?;
+        remove_leftovers(&parent);
+        fs::create_dir(&path).with_context(|| format!("{}: the cgroup cannot be made; run as root (sudo) or delegate the group", path.display()))?;
+        Ok(Group { path, owned: true })
+    }
+
+    /// Takes an existing group; it is left in place when dropped.
+    ///
+    /// # Errors
+    /// Not a cgroup v2 directory.
+    pub fn open(path: &Path) -> Result<Group> {
+        let full = if path.is_absolute() && path.exists() { path.to_path_buf() } else { v2_root()?.join(path.strip_prefix("/").unwrap_or(path)) };
+        if !full.join("cgroup.procs").exists() {
+            bail!("{}: not a cgroup v2 directory (it has no cgroup.procs); name one below {}", full.display(), v2_root()?.display());
+        }
+        Ok(Group { path: full, owned: false })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves process `pid` (all its threads) into the group; its future children follow.
+    ///
+    /// # Errors
+    /// No such process, or no permission.
+    pub fn join(&self, pid: u32) -> Result<()> {
+        let file = self.path.join("cgroup.procs");
+        fs::write(&file, pid.to_string()).with_context(|| format!("{}: process {pid} cannot be moved into the group; is it alive, are you root?", file.display()))
+    }
+
+    /// The processes in the group.
+    ///
+    /// # Errors
+    /// The group is gone.
+    pub fn processes(&self) -> Result<Vec<u32>> {
+        let file = self.path.join("cgroup.procs");
+        let text = fs::read_to_string(&file).with_context(|| format!("{}: the group is gone", file.display()))?;
+        Ok(text.lines().filter_map(|l| l.parse().ok()).collect())
+    }
+}
+
+impl Drop for Group {
+    /// Processes that outlive the run move to the parent, for a group can only be removed empty.
+    fn drop(&mut self) {
+        if self.owned {
+            empty(&self.path);
+            for _ in 0..50 {
+                if !matches!(fs::remove_dir(&self.path), Err(e) if e.kind() == io::ErrorKind::ResourceBusy) {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+}
+
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '_' { c } else { '-' }).take(40).collect()
+}
+
+fn owner(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
+}
+
+fn is_ours(path: &Path) -> bool {
+    owner(path).is_some()
+}
+
+fn empty(path: &Path) {
+    let Some(parent) = path.parent() else { return };
+    for pid in fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default().lines() {
+        // A process that ended meanwhile needs no move.
+        let _gone = fs::write(parent.join("cgroup.procs"), pid);
+    }
+}
+
+/// Removes the groups in `parent` whose owner is dead.
+fn remove_leftovers(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if owner(&path).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            empty(&path);
+            // Another run may be removing it at the same moment.
+            let _busy = fs::remove_dir(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_v2_mount_is_found_in_hybrid_and_unified_layouts() {
+        let hybrid = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+        assert_eq!(find_v2(hybrid), Some(PathBuf::from("/sys/fs/cgroup/unified")));
+        assert_eq!(find_v2("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0"), Some(PathBuf::from("/sys/fs/cgroup")));
+        assert_eq!(find_v2("tmpfs /sys/fs/cgroup tmpfs rw 0 0"), None);
+    }
+
+    #[test]
+    fn a_group_names_its_owner_and_nothing_else_does() {
+        assert_eq!(owner(Path::new("/x/lowtide-417-curl-https")), Some(417));
+        assert_eq!(owner(Path::new("/x/lowtide-bench")), None);
+        assert_eq!(owner(Path::new("/x/user.slice")), None);
+        assert_eq!(clean("a b/../c"), "a-b-..-c");
+    }
+}

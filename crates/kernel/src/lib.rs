@@ -1,0 +1,11 @@
+//! The rLEDBAT receiver (RFC 9840) in the kernel: BPF programs on one cgroup that hold TCP downloads back through the
+//! receive window, their loader, and what they report. Knows nothing of command lines or of the programs it manages.
+
+pub mod attach;
+pub mod cgroup;
+mod load;
+pub mod probe;
+pub mod stats;
+
+pub use attach::{Config, Receiver, Target};
+pub use stats::{FlowSnapshot, Mode, Phase, Totals};

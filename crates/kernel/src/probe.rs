@@ -1,0 +1,157 @@
+//! What this machine has of what the receiver needs, and how to get what is missing. Changes nothing.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::cgroup;
+
+/// One thing the receiver needs or can use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Feature {
+    /// What it is.
+    pub name: &'static str,
+    /// Whether it is here.
+    pub found: bool,
+    /// Without it nothing works; otherwise something is done another way.
+    pub required: bool,
+    /// What was found, or why it counts as missing.
+    pub detail: String,
+    /// How to get it, or what is done without it.
+    pub remedy: &'static str,
+}
+
+/// Everything [`Features::detect`] looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Features {
+    /// In the order they are looked at.
+    pub list: Vec<Feature>,
+}
+
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_BPF: u32 = 39;
+
+impl Features {
+    /// Looks at the running machine.
+    pub fn detect() -> Features {
+        Features { list: vec![btf(), cgroup_v2(), bpf_capability(), net_admin(), tcx(), timestamps(), jit()] }
+    }
+
+    /// Whether nothing required is missing.
+    pub fn ready(&self) -> bool {
+        self.missing().next().is_none()
+    }
+
+    /// What is required and missing.
+    pub fn missing(&self) -> impl Iterator<Item = &Feature> {
+        self.list.iter().filter(|f| f.required && !f.found)
+    }
+}
+
+fn btf() -> Feature {
+    let path = "/sys/kernel/btf/vmlinux";
+    Feature {
+        name: "BTF",
+        found: Path::new(path).exists(),
+        required: true,
+        detail: path.to_owned(),
+        remedy: "run a kernel built with CONFIG_DEBUG_INFO_BTF=y (every current distribution's is)",
+    }
+}
+
+fn cgroup_v2() -> Feature {
+    let root = cgroup::v2_root();
+    Feature {
+        name: "cgroup v2",
+        found: root.is_ok(),
+        required: true,
+        detail: root.map_or_else(|e| e.to_string(), |p| p.display().to_string()),
+        remedy: "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified",
+    }
+}
+
+fn effective_capabilities() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|l| l.strip_prefix("CapEff:")).and_then(|v| u64::from_str_radix(v.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn has(capability: u32) -> bool {
+    effective_capabilities() >> capability & 1 == 1
+}
+
+fn bpf_capability() -> Feature {
+    let found = has(CAP_BPF) || has(CAP_SYS_ADMIN);
+    Feature {
+        name: "CAP_BPF",
+        found,
+        required: true,
+        detail: if found { "may load BPF programs" } else { "may not load BPF programs" }.to_owned(),
+        remedy: "run with sudo, or: setcap cap_bpf,cap_net_admin,cap_perfmon+ep on the binary",
+    }
+}
+
+fn net_admin() -> Feature {
+    let found = has(CAP_NET_ADMIN);
+    Feature {
+        name: "CAP_NET_ADMIN",
+        found,
+        required: true,
+        detail: if found { "may attach to interfaces" } else { "may not attach to interfaces" }.to_owned(),
+        remedy: "run with sudo, or: setcap cap_bpf,cap_net_admin,cap_perfmon+ep on the binary",
+    }
+}
+
+/// The kernel's version as (major, minor).
+pub(crate) fn kernel_version() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn tcx() -> Feature {
+    let (major, minor) = kernel_version();
+    Feature {
+        name: "tcx",
+        found: (major, minor) >= (6, 6),
+        required: false,
+        detail: format!("Linux {major}.{minor}; tcx came with 6.6"),
+        remedy: "not needed: the clsact queue discipline is used instead",
+    }
+}
+
+fn timestamps() -> Feature {
+    let value = fs::read_to_string("/proc/sys/net/ipv4/tcp_timestamps").unwrap_or_default();
+    let value = value.trim().to_owned();
+    Feature {
+        name: "TCP timestamps",
+        found: value == "1" || value == "2",
+        required: false,
+        detail: format!("net.ipv4.tcp_timestamps = {}", if value.is_empty() { "unknown" } else { &value }),
+        remedy: "sysctl -w net.ipv4.tcp_timestamps=1; without it delays are measured by the window's edge, less exactly",
+    }
+}
+
+fn jit() -> Feature {
+    let value = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").unwrap_or_default();
+    Feature {
+        name: "BPF JIT",
+        found: value.trim() != "0",
+        required: false,
+        detail: format!("net.core.bpf_jit_enable = {}", value.trim()),
+        remedy: "sysctl -w net.core.bpf_jit_enable=1; without it each packet costs several times more",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_says_what_was_found_and_what_to_do() {
+        let features = Features::detect();
+        assert!(features.list.iter().all(|f| !f.detail.is_empty() && !f.remedy.is_empty()));
+        assert_eq!(features.ready(), features.missing().count() == 0);
+    }
+}

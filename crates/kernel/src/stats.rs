@@ -1,0 +1,104 @@
+//! What the receiver reports: counters of the group and a snapshot of each flow, as plain data. Knows no kernel.
+
+use std::net::SocketAddr;
+
+use lowtide_units::Span;
+use serde::{Deserialize, Serialize};
+
+/// How a flow's round-trip time is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// TCP timestamps and the right edge (spec F.2): exact.
+    Timestamps,
+    /// No timestamps were negotiated: by the right edge alone; exact while the window is the limit.
+    Edge,
+}
+
+/// The state of a path's controller (spec D.5, F.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The initial slow start.
+    SlowStart,
+    /// Congestion avoidance.
+    Avoidance,
+    /// A slowdown has begun; the permission already given is being used up.
+    Drain,
+    /// Held at two segments so that the queue empties.
+    Freeze,
+    /// Back to the window of before the slowdown.
+    Ramp,
+    /// Slow start after a retransmission timeout.
+    SlowStartAfterTimeout,
+}
+
+/// One flow as the kernel last saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSnapshot {
+    /// The socket's cookie: a name that lives as long as the connection.
+    pub cookie: u64,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// How its RTT is measured.
+    pub mode: Mode,
+    /// The state of its path's controller.
+    pub phase: Phase,
+    /// Payload bytes received, each once.
+    pub bytes: u64,
+    /// Data segments received (after the kernel merged what arrived together).
+    pub segments: u64,
+    /// Retransmissions noticed.
+    pub retransmissions: u64,
+    /// Slowdowns of its path so far.
+    pub slowdowns: u64,
+    /// The smallest RTT of the last ten minutes; none before the first sample.
+    pub base_rtt: Option<Span>,
+    /// The latest RTT sample.
+    pub rtt: Option<Span>,
+    /// Current queueing delay: what the path adds to the base RTT.
+    pub queueing_delay: Option<Span>,
+    /// Bytes this flow may have in flight: its part of the path's window.
+    pub window: u64,
+    /// Bytes all flows of the path may have in flight together.
+    pub path_window: u64,
+    /// Flows that share the path's window now.
+    pub path_flows: u32,
+    /// The window scale this end announced.
+    pub window_scale: u8,
+    /// How long ago it last received payload.
+    pub idle: Span,
+    /// How long it has been managed.
+    pub age: Span,
+}
+
+/// Counters of the whole group since it was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Payload bytes received, each once.
+    pub bytes: u64,
+    /// Data segments received.
+    pub segments: u64,
+    /// Connections managed so far.
+    pub flows: u64,
+    /// Connections left alone because the kernel did not tell their window scale.
+    pub unmanaged: u64,
+    /// Retransmissions noticed.
+    pub retransmissions: u64,
+    /// Times a window was halved for a loss or a CE mark.
+    pub losses: u64,
+    /// Slowdowns begun.
+    pub slowdowns: u64,
+    /// Outgoing segments whose window field was lowered.
+    pub lowered: u64,
+    /// RTT samples taken.
+    pub samples: u64,
+    /// Mean queueing delay over the samples; none before the first.
+    pub mean_queueing_delay: Option<Span>,
+    /// Time, summed over paths, in which the queueing delay was above the target and the window gave way.
+    pub yielded: Span,
+    /// Packets that could not be parsed completely and passed untouched.
+    pub unparsed: u64,
+}
