@@ -3,6 +3,8 @@
 //! The host (the simulator's TCP, uTP, QUIC, a test) owns time, segments, RTT estimation, loss detection, episodes, PRR,
 //! rate sampling and pacing; an algorithm owns its window. No algorithm knows its host.
 
+mod bbr;
+pub mod bbr1;
 pub mod controller;
 pub mod delay;
 pub mod events;

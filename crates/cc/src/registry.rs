@@ -1,5 +1,6 @@
 //! The one list of algorithms: a name, as the field and scenario files write it, to its constructor.
 
+use crate::bbr1;
 use crate::controller::{Controller, Start};
 use crate::ledbat_pp;
 use crate::params::{ParamError, Params};
@@ -58,6 +59,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: "enhanced = true",
         construct: ledbat_pp::build,
+    },
+    Algorithm {
+        name: "bbr1",
+        summary: "BBR version 1: paces at the rate found, two bandwidth-delay products at most",
+        source: "Linux tcp_bbr.c",
+        kind: Kind::BestEffort,
+        preset: "",
+        construct: bbr1::build,
     },
 ];
 
