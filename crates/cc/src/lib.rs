@@ -8,6 +8,8 @@ pub mod bbr1;
 pub mod controller;
 pub mod delay;
 pub mod events;
+pub mod ledbat;
+pub mod ledbat_dynamic;
 pub mod ledbat_pp;
 pub mod params;
 pub mod registry;

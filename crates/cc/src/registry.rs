@@ -2,7 +2,7 @@
 
 use crate::bbr1;
 use crate::controller::{Controller, Start};
-use crate::ledbat_pp;
+use crate::{ledbat, ledbat_dynamic, ledbat_pp};
 use crate::params::{ParamError, Params};
 
 /// An algorithm under one name. Profiles of one algorithm are entries with a preset of their own.
@@ -44,6 +44,38 @@ impl Algorithm {
 
 /// Every algorithm, in the order `--list` shows.
 pub static ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "ledbat",
+        summary: "LEDBAT: one-way delay, 100 ms target, linear controller",
+        source: "RFC 6817",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: ledbat::build,
+    },
+    Algorithm {
+        name: "ledbat-2009",
+        summary: "LEDBAT as its first drafts had it: 25 ms target, no bound by what is in flight",
+        source: "draft-shalunov-ledbat-congestion-00",
+        kind: Kind::Scavenger,
+        preset: ledbat::DRAFT_2009,
+        construct: ledbat::build,
+    },
+    Algorithm {
+        name: "ledbat-ns3",
+        summary: "LEDBAT as ns-3 models it: no growth beyond what is in flight, whole milliseconds, slow start",
+        source: "ns-3.37 TcpLedbat",
+        kind: Kind::Scavenger,
+        preset: ledbat::NS3,
+        construct: ledbat::build,
+    },
+    Algorithm {
+        name: "ledbat-dynamic",
+        summary: "LEDBAT whose gain falls with the window once the target is reached",
+        source: "Abu 2010",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: ledbat_dynamic::build,
+    },
     Algorithm {
         name: "ledbat_pp",
         summary: "LEDBAT++: RTT-based, 60 ms target, multiplicative decrease, periodic slowdowns",
@@ -104,7 +136,7 @@ mod tests {
         let e = by_name("ledbatt").expect_err("misspelt").to_string();
         assert!(e.contains("ledbatt") && e.contains("ledbat_pp"), "{e}");
         let params = Params::from_toml("targett_ms = 3").expect("valid TOML");
-        let e = ALGORITHMS[0].build(&params, &Start::default()).expect_err("misspelt").to_string();
+        let e = by_name("ledbat_pp").expect("registered").build(&params, &Start::default()).expect_err("misspelt").to_string();
         assert!(e.contains("targett_ms") && e.contains("target_ms"), "{e}");
     }
 }
