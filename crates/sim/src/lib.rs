@@ -1,0 +1,6 @@
+//! The packet simulator: a deterministic event queue, TCP endpoints, topologies and traffic. The same scenario and seed give
+//! the same result on every machine; no clock is read and nothing is drawn without the seed.
+
+pub mod engine;
+pub mod packet;
+pub mod tcp;

@@ -1,0 +1,91 @@
+//! What travels: one small plain struct for data, acknowledgements, handshakes and datagrams.
+
+use lowtide_units::Time;
+
+/// Bytes of IPv4 and TCP headers with the timestamp option (spec K.13: 40 + 12).
+pub const TCP_HEADER: u32 = 52;
+/// Bytes of the SACK option's head and of each block (RFC 2018 §3), with padding.
+const SACK_HEADER: u32 = 4;
+const SACK_BLOCK: u32 = 8;
+/// Bytes of IPv4 and UDP headers.
+pub const UDP_HEADER: u32 = 28;
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Opens a connection.
+    Syn,
+    /// Answers a `Syn`.
+    SynAck,
+    /// A segment with payload.
+    Data,
+    /// An acknowledgement.
+    Ack,
+    /// A datagram of a flow without acknowledgements (CBR, probes).
+    Datagram,
+}
+
+/// A packet. Sequence numbers count segments: every segment but a flow's last is full.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// The flow it belongs to.
+    pub flow: u32,
+    /// Data: the segment's number. ACK: the next segment expected.
+    pub seq: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// ACK: the advertised window in bytes, from `seq` on, as rounded by the window scale.
+    pub window: u32,
+    /// The sender's clock when it left (TSval).
+    pub sent: Time,
+    /// The clock reading being echoed (TSecr).
+    pub echo: Time,
+    /// ACK: one-way delay of the segment that caused it, by the receiver's clock.
+    pub owd: i64,
+    /// ACK: SACKed runs `[from, to)`, newest first; unused ones are empty.
+    pub sack: [(u32, u32); 3],
+    /// ACK: bytes reported as CE-marked.
+    pub ce: u32,
+    /// The next hop of its path.
+    pub hop: u8,
+    /// What it is.
+    pub kind: Kind,
+    /// Sent ECN-capable.
+    pub ect: bool,
+    /// Marked congestion-experienced on the way.
+    pub marked: bool,
+    /// Data: sent before.
+    pub retransmission: bool,
+}
+
+impl Packet {
+    /// A packet of `flow` with nothing in it yet.
+    pub fn new(flow: u32, kind: Kind, size: u32, now: Time) -> Packet {
+        Packet {
+            flow,
+            seq: 0,
+            size,
+            window: 0,
+            sent: now,
+            echo: Time::ZERO,
+            owd: 0,
+            sack: [(0, 0); 3],
+            ce: 0,
+            hop: 0,
+            kind,
+            ect: false,
+            marked: false,
+            retransmission: false,
+        }
+    }
+
+    /// Payload bytes of a data segment.
+    pub fn payload(&self) -> u32 {
+        self.size - TCP_HEADER
+    }
+}
+
+/// Bytes of an acknowledgement with `blocks` SACK blocks.
+pub fn ack_size(blocks: u32) -> u32 {
+    TCP_HEADER + if blocks == 0 { 0 } else { SACK_HEADER + SACK_BLOCK * blocks }
+}

@@ -1,0 +1,179 @@
+//! The retransmission timeout: RFC 6298, Linux's form of it, ns-3's and libutp's (spec K.1). Knows RTT samples and rounds only.
+
+use lowtide_units::Span;
+
+/// Whose timer it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtoProfile {
+    /// Initial 1 s, the variance term never below 200 ms, at most 120 s.
+    #[default]
+    Linux,
+    /// RFC 6298: initial 1 s, at least 1 s, at most 60 s.
+    Rfc,
+    /// ns-3.37: as the RFC, with a granularity of 1 ms.
+    Ns3,
+    /// RFC 2581's time: as RFC 6298 with a floor of 200 ms.
+    Floor200,
+    /// libutp: initial 3 s, at least 1 s, whole milliseconds.
+    Libutp,
+}
+
+const LINUX_VARIANCE_FLOOR: Span = Span::from_millis(200);
+
+/// The estimator of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct RtoEstimator {
+    profile: RtoProfile,
+    srtt: Span,
+    /// RFC: the mean deviation RTTVAR. Linux: four times the mean deviation, its `mdev`.
+    deviation: Span,
+    /// Linux: largest deviation of the running round, and the term V in use.
+    round_max: Span,
+    variance: Span,
+    sampled: bool,
+    backoff: u32,
+}
+
+impl RtoEstimator {
+    /// No sample yet.
+    pub fn new(profile: RtoProfile) -> RtoEstimator {
+        RtoEstimator {
+            profile,
+            srtt: Span::ZERO,
+            deviation: Span::ZERO,
+            round_max: Span::ZERO,
+            variance: Span::ZERO,
+            sampled: false,
+            backoff: 0,
+        }
+    }
+
+    /// The smoothed RTT, zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        self.srtt
+    }
+
+    /// One RTT sample; `round_ended` once per round trip. A sample ends a back-off.
+    pub fn sample(&mut self, rtt: Span, round_ended: bool) {
+        let rtt = if self.profile == RtoProfile::Libutp { Span::from_millis(rtt.nanos() / 1_000_000) } else { rtt };
+        self.backoff = 0;
+        if !self.sampled {
+            self.sampled = true;
+            self.srtt = rtt;
+            self.deviation = if self.profile == RtoProfile::Linux { rtt * 2 } else { rtt / 2 };
+            self.variance = self.deviation.max(LINUX_VARIANCE_FLOOR);
+            self.round_max = self.variance;
+            return;
+        }
+        match self.profile {
+            RtoProfile::Linux => self.linux_sample(rtt, round_ended),
+            _ => {
+                let error = rtt.saturating_sub(self.srtt) + self.srtt.saturating_sub(rtt);
+                self.deviation = (self.deviation * 3 + error) / 4;
+            }
+        }
+        self.srtt = (self.srtt * 7 + rtt) / 8;
+    }
+
+    /// Linux `tcp_rtt_estimator`: a fall of the RTT hardly raises the deviation; V rises at once and falls once a round.
+    fn linux_sample(&mut self, rtt: Span, round_ended: bool) {
+        let below = self.srtt.saturating_sub(rtt);
+        let error = rtt.saturating_sub(self.srtt) + below;
+        // `deviation` is 4 × the mean deviation: the gains ¼ and 1/32 act on the error unscaled.
+        let mean = self.deviation / 4;
+        self.deviation = if below > Span::ZERO && error > mean {
+            self.deviation + (error - mean) / 8
+        } else {
+            self.deviation - mean + error
+        };
+        if self.deviation > self.round_max {
+            self.round_max = self.deviation;
+            self.variance = self.variance.max(self.round_max);
+        }
+        if round_ended {
+            if self.round_max < self.variance {
+                self.variance = self.variance - (self.variance - self.round_max) / 4;
+            }
+            self.round_max = LINUX_VARIANCE_FLOOR;
+        }
+    }
+
+    /// The timer expired: the next one is twice as long.
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(16);
+    }
+
+    /// Something new was acknowledged: back-off ends even if the sample was ambiguous (Linux).
+    pub fn progress(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// The timeout in use, back-off included.
+    pub fn rto(&self) -> Span {
+        let (initial, max) = match self.profile {
+            RtoProfile::Linux => (Span::from_secs(1), Span::from_secs(120)),
+            RtoProfile::Rfc | RtoProfile::Floor200 => (Span::from_secs(1), Span::from_secs(60)),
+            RtoProfile::Ns3 | RtoProfile::Libutp => (Span::from_secs(3), Span::from_secs(60)),
+        };
+        let base = if !self.sampled { initial } else { self.unbacked() };
+        (base * (1 << self.backoff)).min(max)
+    }
+
+    fn unbacked(&self) -> Span {
+        let four = self.deviation * 4;
+        match self.profile {
+            RtoProfile::Linux => self.srtt + self.variance,
+            RtoProfile::Rfc | RtoProfile::Libutp => (self.srtt + four).max(Span::from_secs(1)),
+            RtoProfile::Ns3 => (self.srtt + four.max(Span::from_millis(1))).max(Span::from_secs(1)),
+            RtoProfile::Floor200 => (self.srtt + four).max(Span::from_millis(200)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator(profile: RtoProfile, samples_ms: &[u64]) -> RtoEstimator {
+        let mut e = RtoEstimator::new(profile);
+        for &ms in samples_ms {
+            e.sample(Span::from_millis(ms), true);
+        }
+        e
+    }
+
+    #[test]
+    fn linux_keeps_two_hundred_milliseconds_above_a_constant_rtt() {
+        assert_eq!(estimator(RtoProfile::Linux, &[100; 1]).rto(), Span::from_millis(300));
+        assert_eq!(estimator(RtoProfile::Linux, &[100; 50]).rto(), Span::from_millis(300));
+    }
+
+    #[test]
+    fn linux_after_a_doubled_rtt_matches_the_worked_value() {
+        // Spec K.1: 100 then 200 ms: SRTT 112.5, V = 250.
+        assert_eq!(estimator(RtoProfile::Linux, &[100, 200]).rto(), Span::from_millis_f64(362.5));
+    }
+
+    #[test]
+    fn the_rfc_sequence_before_its_floor() {
+        // Spec K.1: 300, 250, 212.5, 184.4 with a 100 ms RTT; seen here through the lower floor.
+        for (n, ms) in [(1, 300.0), (2, 250.0), (3, 212.5)] {
+            assert_eq!(estimator(RtoProfile::Floor200, &vec![100; n]).rto(), Span::from_millis_f64(ms));
+        }
+        assert_eq!(estimator(RtoProfile::Floor200, &[100; 4]).rto(), Span::from_millis(200));
+        assert_eq!(estimator(RtoProfile::Rfc, &[100]).rto(), Span::from_secs(1));
+    }
+
+    #[test]
+    fn back_off_doubles_to_the_cap_and_ends_with_a_sample() {
+        let mut e = RtoEstimator::new(RtoProfile::Linux);
+        let mut seen = Vec::new();
+        for _ in 0..9 {
+            seen.push(e.rto().nanos() / 1_000_000_000);
+            e.back_off();
+        }
+        assert_eq!(seen, [1, 2, 4, 8, 16, 32, 64, 120, 120]);
+        e.sample(Span::from_millis(50), true);
+        assert_eq!(e.rto(), Span::from_millis(250));
+    }
+}
