@@ -1,0 +1,8 @@
+//! The only schema: a scenario is a TOML file, a result is a folder. The simulator and the laboratory read the one and
+//! write the other; reports read results only.
+
+pub mod result;
+pub mod scenario;
+
+pub use result::{Bottleneck, FlowResult, Summary};
+pub use scenario::{Flow, Scenario, ScenarioError, Topology, Traffic};
