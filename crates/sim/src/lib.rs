@@ -2,5 +2,9 @@
 //! the same result on every machine; no clock is read and nothing is drawn without the seed.
 
 pub mod engine;
+pub mod flow;
+pub mod histogram;
+pub mod link;
 pub mod packet;
 pub mod tcp;
+pub mod world;

@@ -1,5 +1,6 @@
 //! What travels: one small plain struct for data, acknowledgements, handshakes and datagrams.
 
+use lowtide_net::Ecn;
 use lowtide_units::Time;
 
 /// Bytes of IPv4 and TCP headers with the timestamp option (spec K.13: 40 + 12).
@@ -38,6 +39,8 @@ pub struct Packet {
     pub window: u32,
     /// The sender's clock when it left (TSval).
     pub sent: Time,
+    /// When it joined the queue it is in or was in last.
+    pub queued: Time,
     /// The clock reading being echoed (TSecr).
     pub echo: Time,
     /// ACK: one-way delay of the segment that caused it, by the receiver's clock.
@@ -50,10 +53,8 @@ pub struct Packet {
     pub hop: u8,
     /// What it is.
     pub kind: Kind,
-    /// Sent ECN-capable.
-    pub ect: bool,
-    /// Marked congestion-experienced on the way.
-    pub marked: bool,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
     /// Data: sent before.
     pub retransmission: bool,
 }
@@ -67,14 +68,14 @@ impl Packet {
             size,
             window: 0,
             sent: now,
+            queued: now,
             echo: Time::ZERO,
             owd: 0,
             sack: [(0, 0); 3],
             ce: 0,
             hop: 0,
             kind,
-            ect: false,
-            marked: false,
+            ecn: Ecn::NotEct,
             retransmission: false,
         }
     }
@@ -83,9 +84,32 @@ impl Packet {
     pub fn payload(&self) -> u32 {
         self.size - TCP_HEADER
     }
+
+    /// Whether a queue marked it.
+    pub fn is_marked(&self) -> bool {
+        self.ecn == Ecn::Ce
+    }
 }
 
 /// Bytes of an acknowledgement with `blocks` SACK blocks.
 pub fn ack_size(blocks: u32) -> u32 {
     TCP_HEADER + if blocks == 0 { 0 } else { SACK_HEADER + SACK_BLOCK * blocks }
+}
+
+impl lowtide_net::Packet for Packet {
+    fn bytes(&self) -> u32 {
+        self.size
+    }
+
+    fn flow(&self) -> u64 {
+        u64::from(self.flow)
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn mark_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
 }

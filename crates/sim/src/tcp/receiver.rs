@@ -100,11 +100,11 @@ impl Receiver {
     pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         let had_hole = self.has_hole();
         self.owd = now.nanos() as i64 - packet.sent.nanos() as i64;
-        if packet.marked {
+        if packet.is_marked() {
             self.ce += packet.payload();
         }
-        let anomaly = self.store(packet) || had_hole || packet.marked != self.last_marked;
-        self.last_marked = packet.marked;
+        let anomaly = self.store(packet) || had_hole || packet.is_marked() != self.last_marked;
+        self.last_marked = packet.is_marked();
         if packet.seq < self.nxt || self.echo.is_none() {
             self.echo.get_or_insert(packet.sent);
         }

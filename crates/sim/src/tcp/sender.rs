@@ -2,6 +2,7 @@
 //! packets, not links; the loss-detection rules and the recovery arithmetic are in their own files.
 
 use lowtide_cc::{Ack, Cause, Congestion, Controller, Recovery, Restart, Snapshot};
+use lowtide_net::Ecn;
 use lowtide_units::{Rate, Span, Time};
 
 use super::pace::{Pacer, host_rate};
@@ -512,6 +513,7 @@ impl Sender {
 
     /// The next packet to leave now, until there is none.
     pub fn poll(&mut self, now: Time) -> Option<Packet> {
+        self.wait = None;
         let window = self.window();
         let pipe = self.in_flight();
         let again = self.board.next_lost();
@@ -610,7 +612,10 @@ impl Sender {
         packet.seq = seq;
         packet.echo = self.peer_clock;
         packet.retransmission = again.is_some();
-        packet.ect = self.config.ecn && again.is_none();
+        // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
+        if self.config.ecn && again.is_none() {
+            packet.ecn = Ecn::Ect0;
+        }
         packet
     }
 

@@ -1,0 +1,250 @@
+//! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
+
+use lowtide_cc::{ParamError, Params, Start, registry};
+use lowtide_units::{Rate, Span, Time};
+
+use crate::histogram::Histogram;
+use crate::packet::{Kind, Packet, UDP_HEADER};
+use crate::tcp::receiver::{Receiver, ReceiverConfig};
+use crate::tcp::sender::{Sender, SenderConfig, SenderStats};
+
+/// Bytes of a SYN or SYN-ACK with its options.
+const SYN_SIZE: u32 = 60;
+/// RFC 6298 §2: the timeout before there is a sample, doubled each time.
+const SYN_TIMEOUT: Span = Span::from_secs(1);
+
+/// What the flow carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum App {
+    /// As much as the network takes.
+    Bulk,
+    /// So many bytes, then the end.
+    Bytes(u64),
+    /// As much as the network takes for `on`, then nothing for `off`, over and over.
+    OnOff {
+        /// Sending.
+        on: Span,
+        /// Silent.
+        off: Span,
+    },
+    /// Datagrams of `size` bytes at an even rate, without acknowledgements.
+    Datagrams {
+        /// On the wire.
+        rate: Rate,
+        /// Payload bytes of each.
+        size: u32,
+    },
+}
+
+/// A flow as planned.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Its name in results.
+    pub name: String,
+    /// The group it is counted with.
+    pub group: String,
+    /// Name in the registry.
+    pub cc: String,
+    /// Parameters of the algorithm.
+    pub params: Params,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops sending new data.
+    pub stop: Time,
+    /// What it carries.
+    pub app: App,
+    /// Stages from the sender to the receiver, and back.
+    pub forward: Vec<u16>,
+    /// Stages from the receiver to the sender.
+    pub reverse: Vec<u16>,
+    /// The sending end.
+    pub sender: SenderConfig,
+    /// The receiving end.
+    pub receiver: ReceiverConfig,
+    /// Initial window in bytes, if the host insists.
+    pub initial_window: Option<u64>,
+    /// Offset of the receiver's clock against the sender's, in ns.
+    pub clock_offset: i64,
+    /// Seed of whatever the algorithm draws.
+    pub seed: u64,
+}
+
+/// What is measured of a flow.
+#[derive(Clone, Debug, Default)]
+pub struct FlowStats {
+    /// RTT samples.
+    pub rtt: Histogram,
+    /// Packets dropped on the way.
+    pub drops: u64,
+    /// In-order payload bytes when the measurement began.
+    pub delivered_before: u64,
+    /// When everything was acknowledged.
+    pub completed: Option<Time>,
+    /// Smoothed difference of successive transit times (RFC 3550 §6.4.1), ns.
+    pub jitter: f64,
+    last_transit: Option<i64>,
+    /// Datagram bytes received, and their delays.
+    pub datagram_bytes: u64,
+    /// Payload bytes in order, kept when the endpoints are gone.
+    pub delivered: u64,
+    /// Counters of the sender, kept likewise.
+    pub sender: SenderStats,
+}
+
+/// A flow while it runs.
+#[derive(Debug)]
+pub struct Flow {
+    /// As planned.
+    pub spec: FlowSpec,
+    /// Measured.
+    pub stats: FlowStats,
+    /// The sending end, once the handshake is done.
+    pub sender: Option<Box<Sender>>,
+    /// The receiving end.
+    pub receiver: Option<Box<Receiver>>,
+    /// When the pending timer events of the two ends fire.
+    pub timers: [Time; 2],
+    syn_sent: Time,
+    syn_timeout: Span,
+    /// OnOff: sending now.
+    on: bool,
+}
+
+impl Flow {
+    /// A flow before its start.
+    pub fn new(spec: FlowSpec) -> Flow {
+        Flow {
+            spec,
+            stats: FlowStats::default(),
+            sender: None,
+            receiver: None,
+            timers: [Time::MAX; 2],
+            syn_sent: Time::ZERO,
+            syn_timeout: SYN_TIMEOUT,
+            on: false,
+        }
+    }
+
+    /// Whether it sends datagrams instead of a byte stream.
+    pub fn is_datagrams(&self) -> bool {
+        matches!(self.spec.app, App::Datagrams { .. })
+    }
+
+    /// Payload bytes received in order so far.
+    pub fn delivered(&self) -> u64 {
+        self.receiver.as_ref().map_or(self.stats.delivered, |receiver| receiver.delivered()) + self.stats.datagram_bytes
+    }
+
+    /// Counters of the sender.
+    pub fn sender_stats(&self) -> SenderStats {
+        self.sender.as_ref().map_or(self.stats.sender, |sender| sender.stats())
+    }
+
+    /// The SYN, and when to repeat it.
+    pub fn syn(&mut self, id: u32, now: Time) -> (Packet, Time) {
+        self.syn_sent = now;
+        let again = now + self.syn_timeout;
+        self.syn_timeout = self.syn_timeout * 2;
+        (Packet::new(id, Kind::Syn, SYN_SIZE, now), again)
+    }
+
+    /// The SYN arrived: the receiver exists and answers.
+    pub fn syn_ack(&mut self, id: u32, now: Time) -> Packet {
+        let config = self.spec.receiver;
+        self.receiver.get_or_insert_with(|| Box::new(Receiver::new(id, config)));
+        Packet::new(id, Kind::SynAck, SYN_SIZE, now)
+    }
+
+    /// The SYN-ACK arrived: the sender exists.
+    ///
+    /// # Errors
+    /// Parameters that the algorithm refuses.
+    pub fn establish(&mut self, id: u32, now: Time) -> Result<(), ParamError> {
+        if self.sender.is_some() || self.stats.completed.is_some() {
+            return Ok(());
+        }
+        let handshake = Some(now.since(self.syn_sent));
+        let spec = &self.spec;
+        let start = Start {
+            now,
+            mss: spec.sender.mss,
+            initial_window: spec.initial_window,
+            handshake_rtt: handshake,
+            seed: spec.seed,
+        };
+        let cc = registry::by_name(&spec.cc)
+            .map_err(|e| ParamError { algorithm: spec.cc.clone(), reason: e.to_string() })?
+            .build(&spec.params, &start)?;
+        let mut sender = Sender::new(id, spec.sender, cc, handshake, spec.receiver.buffer);
+        match spec.app {
+            App::Bytes(bytes) => sender.write(bytes),
+            App::Bulk => sender.write(u64::MAX),
+            App::OnOff { .. } if self.on => sender.write(u64::MAX),
+            App::OnOff { .. } | App::Datagrams { .. } => {}
+        }
+        self.sender = Some(Box::new(sender));
+        Ok(())
+    }
+
+    /// The application acts: an OnOff flow turns. When it acts next.
+    pub fn turn(&mut self, now: Time) -> Option<Time> {
+        let App::OnOff { on, off } = self.spec.app else { return None };
+        self.on = !self.on;
+        match (&mut self.sender, self.on) {
+            (Some(sender), true) => sender.write(u64::MAX),
+            (Some(sender), false) => sender.stop(),
+            (None, _) => {}
+        }
+        Some(now + if self.on { on } else { off })
+    }
+
+    /// The next datagram and when the one after it leaves.
+    pub fn datagram(&self, id: u32, number: u32, now: Time) -> Option<(Packet, Time)> {
+        let App::Datagrams { rate, size } = self.spec.app else { return None };
+        let mut packet = Packet::new(id, Kind::Datagram, size + UDP_HEADER, now);
+        packet.seq = number;
+        Some((packet, self.spec.start + Span::from_nanos(datagram_offset(rate, size + UDP_HEADER, u64::from(number) + 1))))
+    }
+
+    /// A datagram arrived.
+    pub fn on_datagram(&mut self, packet: &Packet, now: Time) {
+        self.stats.datagram_bytes += u64::from(packet.size - UDP_HEADER);
+        let transit = now.since(packet.sent);
+        self.stats.rtt.add(transit);
+        self.transit(transit.nanos() as i64);
+    }
+
+    fn transit(&mut self, transit: i64) {
+        if let Some(last) = self.stats.last_transit {
+            self.stats.jitter += ((transit - last).abs() as f64 - self.stats.jitter) / 16.0;
+        }
+        self.stats.last_transit = Some(transit);
+    }
+
+    /// The transfer may be complete: then its endpoints go.
+    pub fn check_done(&mut self, now: Time) {
+        let finite = matches!(self.spec.app, App::Bytes(_));
+        if finite && self.sender.as_ref().is_some_and(|sender| sender.is_done()) {
+            self.stats.completed = Some(now);
+            self.stats.delivered = self.receiver.take().map_or(0, |receiver| receiver.delivered());
+            self.stats.sender = self.sender.take().map(|sender| sender.stats()).unwrap_or_default();
+        }
+    }
+}
+
+/// When datagram `number` leaves, in ns after the first: multiplied out, so that no rounding adds up.
+fn datagram_offset(rate: Rate, wire: u32, number: u64) -> u64 {
+    (u128::from(number) * u128::from(wire) * 8_000_000_000 / u128::from(rate.bps().max(1))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_do_not_drift() {
+        // 7 Mbit/s and 1028 bytes: 1.174857… ms each; after a million of them still on time.
+        let offset = datagram_offset(Rate::from_bps(7_000_000), 1028, 1_000_000);
+        assert_eq!(offset, 1_174_857_142_857);
+    }
+}

@@ -1,0 +1,198 @@
+//! A stage of a path: a queue with a transmitter and a propagation delay behind it, or a delay alone. Keeps what is measured
+//! at it. Knows packets, not flows or routes.
+
+use std::collections::VecDeque;
+
+use lowtide_net::{Drop, Fate, Impairments, Queue, Transmitter};
+use lowtide_units::{Rate, Span, Time};
+
+use crate::histogram::Histogram;
+use crate::packet::Packet;
+
+/// Packets under way, by arrival; one event pends for the first of them.
+#[derive(Debug, Default)]
+pub struct Pipe {
+    packets: VecDeque<(Time, Packet)>,
+    pending: Option<Time>,
+}
+
+impl Pipe {
+    /// `packet` arrives at `at`; the time to schedule, if no earlier event pends.
+    pub fn push(&mut self, at: Time, packet: Packet) -> Option<Time> {
+        let mut place = self.packets.len();
+        // Only reordering links walk here.
+        while place > 0 && self.packets[place - 1].0 > at {
+            place -= 1;
+        }
+        if place == self.packets.len() {
+            self.packets.push_back((at, packet));
+        } else {
+            self.packets.insert(place, (at, packet));
+        }
+        if self.pending.is_some_and(|pending| pending <= at) {
+            return None;
+        }
+        self.pending = Some(at);
+        Some(at)
+    }
+
+    /// The next packet that has arrived by `now`.
+    pub fn pop(&mut self, now: Time) -> Option<Packet> {
+        if self.packets.front()?.0 > now {
+            return None;
+        }
+        self.packets.pop_front().map(|(_, packet)| packet)
+    }
+
+    /// After the arrivals of `now`: the time to schedule next.
+    pub fn rearm(&mut self, now: Time) -> Option<Time> {
+        if self.pending.is_some_and(|pending| pending > now) {
+            return None;
+        }
+        self.pending = self.packets.front().map(|front| front.0);
+        self.pending
+    }
+}
+
+/// What is measured at a queue, from the end of the warm-up on.
+#[derive(Clone, Debug, Default)]
+pub struct QueueStats {
+    /// Waiting times, transmission not included.
+    pub delay: Histogram,
+    /// Bytes that left.
+    pub sent: u64,
+    /// Packets dropped by the queue, and lost behind it.
+    pub drops: u64,
+    /// The most bytes that waited.
+    pub max_bytes: u64,
+    /// Bytes waiting, summed over the packets that came: the mean that an arrival sees.
+    pub at_enqueue: u128,
+    /// Packets that came.
+    pub arrivals: u64,
+    /// Byte × ns.
+    integral: u128,
+    since: Time,
+    last: Time,
+}
+
+impl QueueStats {
+    fn tick(&mut self, now: Time, bytes: u64) {
+        self.integral += u128::from(bytes) * u128::from(now.since(self.last).nanos());
+        self.last = now;
+    }
+
+    /// Bytes waiting, averaged over time up to the last change.
+    pub fn mean_bytes(&self) -> f64 {
+        let span = self.last.since(self.since).nanos();
+        if span == 0 { 0.0 } else { self.integral as f64 / span as f64 }
+    }
+}
+
+/// A queue, its transmitter and what lies behind.
+pub struct Link {
+    queue: Box<dyn Queue<Packet>>,
+    transmitter: Transmitter,
+    impairments: Impairments,
+    busy: bool,
+    /// What is measured here.
+    pub stats: QueueStats,
+    marks_before: u64,
+}
+
+impl Link {
+    /// An idle link.
+    pub fn new(queue: Box<dyn Queue<Packet>>, rate: Rate, impairments: Impairments) -> Link {
+        Link { queue, transmitter: Transmitter::new(rate), impairments, busy: false, stats: QueueStats::default(), marks_before: 0 }
+    }
+
+    /// The rate in force.
+    pub fn rate(&self) -> Rate {
+        self.transmitter.rate()
+    }
+
+    /// Packets from now on take `rate`.
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.transmitter.set_rate(rate);
+    }
+
+    /// Bytes waiting.
+    pub fn bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
+    /// Packets waiting.
+    pub fn packets(&self) -> usize {
+        self.queue.packets()
+    }
+
+    /// CE marks since the measurement began.
+    pub fn marks(&self) -> u64 {
+        self.queue.marks() - self.marks_before
+    }
+
+    /// Forgets what was measured: the warm-up is over.
+    pub fn start_measuring(&mut self, now: Time) {
+        self.stats = QueueStats { since: now, last: now, ..QueueStats::default() };
+        self.marks_before = self.queue.marks();
+    }
+
+    /// Brings the averages up to `now`.
+    pub fn finish(&mut self, now: Time) {
+        self.stats.tick(now, self.queue.bytes());
+    }
+
+    /// `packet` comes; whether the transmitter is free to [`transmit`](Self::transmit).
+    pub fn enqueue(&mut self, mut packet: Packet, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> bool {
+        let before = self.queue.bytes();
+        self.stats.tick(now, before);
+        self.stats.at_enqueue += u128::from(before);
+        self.stats.arrivals += 1;
+        packet.queued = now;
+        let drops = dropped.len();
+        self.queue.enqueue(packet, now, dropped);
+        self.stats.drops += (dropped.len() - drops) as u64;
+        self.stats.max_bytes = self.stats.max_bytes.max(self.queue.bytes());
+        !self.busy
+    }
+
+    /// The transmitter is free: takes the next packet. Returns when it will have left and what then becomes of it.
+    pub fn transmit(&mut self, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<(Time, Fate, Packet)> {
+        self.stats.tick(now, self.queue.bytes());
+        let drops = dropped.len();
+        let next = self.queue.dequeue(now, dropped);
+        self.stats.drops += (dropped.len() - drops) as u64;
+        self.busy = next.is_some();
+        let packet = next?;
+        self.stats.delay.add(now.since(packet.queued));
+        self.stats.sent += u64::from(packet.size);
+        let left = self.transmitter.start(packet.size, now);
+        let fate = self.impairments.pass(left);
+        if fate == Fate::Lost {
+            self.stats.drops += 1;
+            dropped.push((packet, Drop::Loss));
+        }
+        Some((left, fate, packet))
+    }
+}
+
+/// One stage of a path.
+pub struct Stage {
+    /// The queue in front; none for a delay alone.
+    pub link: Option<Link>,
+    /// The delay of a stage without a link; a link's own delay is in its impairments.
+    pub delay: Span,
+    /// What is under way behind it.
+    pub pipe: Pipe,
+}
+
+impl Stage {
+    /// A delay that holds any number of packets.
+    pub fn delay(delay: Span) -> Stage {
+        Stage { link: None, delay, pipe: Pipe::default() }
+    }
+
+    /// A link.
+    pub fn link(link: Link) -> Stage {
+        Stage { link: Some(link), delay: Span::ZERO, pipe: Pipe::default() }
+    }
+}

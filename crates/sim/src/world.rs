@@ -1,0 +1,313 @@
+//! The event loop: moves packets along their stages and wakes the endpoints. Knows no scenario, only stages and flows.
+
+use lowtide_cc::ParamError;
+use lowtide_net::{Drop, Fate};
+use lowtide_units::{Span, Time};
+
+use crate::engine::Events;
+use crate::flow::{App, Flow, FlowSpec};
+use crate::link::Stage;
+use crate::packet::{Kind, Packet};
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A transmitter becomes free.
+    Free(u32),
+    /// Something arrives behind a stage.
+    Arrive(u32),
+    /// A flow begins.
+    Begin(u32),
+    /// A flow's sending time is over.
+    End(u32),
+    /// The application of a flow acts.
+    App(u32, u32),
+    /// The handshake of a flow waited long enough.
+    Syn(u32),
+    /// Timers of the two ends.
+    Sender(u32),
+    Receiver(u32),
+    /// A rate changes.
+    Rate(u32),
+    /// The observer looks.
+    Sample,
+}
+
+/// Who looks at the world at even intervals.
+pub trait Observer {
+    /// It is `now`; everything up to now has happened.
+    fn sample(&mut self, now: Time, flows: &[Flow], stages: &[Stage]);
+}
+
+/// A network and its flows.
+pub struct World {
+    events: Events<Event>,
+    /// Stages of all paths.
+    pub stages: Vec<Stage>,
+    /// All flows.
+    pub flows: Vec<Flow>,
+    /// Rate changes of stages, ascending in time for each stage.
+    rates: Vec<(Time, u32, lowtide_units::Rate)>,
+    dropped: Vec<(Packet, Drop)>,
+    error: Option<ParamError>,
+}
+
+impl World {
+    /// A world at time zero.
+    pub fn new(stages: Vec<Stage>, flows: Vec<FlowSpec>, rates: Vec<(Time, u32, lowtide_units::Rate)>) -> World {
+        let mut events = Events::new();
+        for (n, change) in rates.iter().enumerate() {
+            events.schedule(change.0, Event::Rate(n as u32));
+        }
+        for (n, flow) in flows.iter().enumerate() {
+            events.schedule(flow.start, Event::Begin(n as u32));
+        }
+        let flows = flows.into_iter().map(Flow::new).collect();
+        World { events, stages, flows, rates, dropped: Vec::new(), error: None }
+    }
+
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.events.handled()
+    }
+
+    /// Runs from the beginning to `end`; `observer` looks every `interval`, and at `measure_from` the measurement starts afresh.
+    ///
+    /// # Errors
+    /// Parameters that an algorithm refuses.
+    pub fn run(&mut self, end: Time, measure_from: Time, interval: Span, observer: &mut dyn Observer) -> Result<(), ParamError> {
+        self.advance(measure_from.min(end), interval, observer)?;
+        if measure_from > Time::ZERO {
+            self.start_measuring(measure_from);
+        }
+        self.advance(end, interval, observer)?;
+        for link in self.stages.iter_mut().filter_map(|stage| stage.link.as_mut()) {
+            link.finish(end);
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, end: Time, interval: Span, observer: &mut dyn Observer) -> Result<(), ParamError> {
+        if self.events.handled() == 0 && interval > Span::ZERO {
+            self.events.schedule(Time::ZERO + interval, Event::Sample);
+        }
+        while let Some(event) = self.events.next(end) {
+            let now = self.events.now();
+            match event {
+                Event::Sample => {
+                    observer.sample(now, &self.flows, &self.stages);
+                    self.events.schedule(now + interval, Event::Sample);
+                }
+                other => self.handle(other, now),
+            }
+            if let Some(error) = self.error.take() {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_measuring(&mut self, now: Time) {
+        for link in self.stages.iter_mut().filter_map(|stage| stage.link.as_mut()) {
+            link.start_measuring(now);
+        }
+        for flow in &mut self.flows {
+            flow.stats.delivered_before = flow.delivered();
+            flow.stats.rtt = Default::default();
+        }
+    }
+
+    fn handle(&mut self, event: Event, now: Time) {
+        match event {
+            Event::Free(stage) => self.transmit(stage, now),
+            Event::Arrive(stage) => self.arrive(stage, now),
+            Event::Begin(flow) => self.begin(flow, now),
+            Event::End(flow) => {
+                if let Some(sender) = &mut self.flows[flow as usize].sender {
+                    sender.stop();
+                }
+            }
+            Event::App(flow, number) => self.application(flow, number, now),
+            Event::Syn(flow) => self.handshake(flow, now),
+            Event::Sender(flow) => self.sender_timer(flow, now),
+            Event::Receiver(flow) => self.receiver_timer(flow, now),
+            Event::Rate(n) => {
+                let (_, stage, rate) = self.rates[n as usize];
+                if let Some(link) = &mut self.stages[stage as usize].link {
+                    link.set_rate(rate);
+                }
+            }
+            Event::Sample => {}
+        }
+    }
+
+    fn begin(&mut self, id: u32, now: Time) {
+        let flow = &mut self.flows[id as usize];
+        if flow.spec.stop < Time::MAX {
+            self.events.schedule(flow.spec.stop, Event::End(id));
+        }
+        match flow.spec.app {
+            App::Datagrams { .. } => return self.application(id, 0, now),
+            App::OnOff { .. } => self.application(id, 0, now),
+            App::Bulk | App::Bytes(_) => {}
+        }
+        self.handshake(id, now);
+    }
+
+    fn handshake(&mut self, id: u32, now: Time) {
+        let flow = &mut self.flows[id as usize];
+        if flow.sender.is_some() || flow.stats.completed.is_some() || now >= flow.spec.stop {
+            return;
+        }
+        let (syn, again) = flow.syn(id, now);
+        self.events.schedule(again, Event::Syn(id));
+        self.forward(syn, now);
+    }
+
+    fn application(&mut self, id: u32, number: u32, now: Time) {
+        let flow = &mut self.flows[id as usize];
+        if now >= flow.spec.stop {
+            return;
+        }
+        if let Some((packet, next)) = flow.datagram(id, number, now) {
+            self.events.schedule(next, Event::App(id, number + 1));
+            return self.forward(packet, now);
+        }
+        if let Some(next) = flow.turn(now) {
+            self.events.schedule(next, Event::App(id, number + 1));
+            self.send_all(id, now);
+        }
+    }
+
+    /// Moves `packet` into the next stage of its path, or to its endpoint.
+    fn forward(&mut self, mut packet: Packet, now: Time) {
+        let spec = &self.flows[packet.flow as usize].spec;
+        let path = match packet.kind {
+            Kind::Ack | Kind::SynAck => &spec.reverse,
+            _ => &spec.forward,
+        };
+        let Some(&stage) = path.get(usize::from(packet.hop)) else { return self.deliver(packet, now) };
+        packet.hop += 1;
+        let at = &mut self.stages[usize::from(stage)];
+        match &mut at.link {
+            Some(link) => {
+                if link.enqueue(packet, now, &mut self.dropped) {
+                    self.transmit(u32::from(stage), now);
+                }
+                self.count_drops();
+            }
+            None => {
+                if let Some(due) = at.pipe.push(now + at.delay, packet) {
+                    self.events.schedule(due, Event::Arrive(u32::from(stage)));
+                }
+            }
+        }
+    }
+
+    fn transmit(&mut self, stage: u32, now: Time) {
+        let at = &mut self.stages[stage as usize];
+        let Some(link) = &mut at.link else { return };
+        if let Some((left, fate, packet)) = link.transmit(now, &mut self.dropped) {
+            self.events.schedule(left, Event::Free(stage));
+            if let Fate::Arrives { at: due, duplicate_at } = fate {
+                for due in [Some(due), duplicate_at].into_iter().flatten() {
+                    if let Some(due) = at.pipe.push(due, packet) {
+                        self.events.schedule(due, Event::Arrive(stage));
+                    }
+                }
+            }
+        }
+        self.count_drops();
+    }
+
+    fn count_drops(&mut self) {
+        for (packet, _) in self.dropped.drain(..) {
+            self.flows[packet.flow as usize].stats.drops += 1;
+        }
+    }
+
+    fn arrive(&mut self, stage: u32, now: Time) {
+        while let Some(packet) = self.stages[stage as usize].pipe.pop(now) {
+            self.forward(packet, now);
+        }
+        if let Some(due) = self.stages[stage as usize].pipe.rearm(now) {
+            self.events.schedule(due, Event::Arrive(stage));
+        }
+    }
+
+    fn deliver(&mut self, packet: Packet, now: Time) {
+        let id = packet.flow;
+        let flow = &mut self.flows[id as usize];
+        match packet.kind {
+            Kind::Data => {
+                let Some(receiver) = &mut flow.receiver else { return };
+                let ack = receiver.on_data(&packet, now);
+                self.acknowledge(id, ack, now);
+            }
+            Kind::Ack => {
+                let Some(sender) = &mut flow.sender else { return };
+                sender.on_ack(&packet, now);
+                if let Some(rtt) = sender.take_rtt() {
+                    flow.stats.rtt.add(rtt);
+                }
+                self.send_all(id, now);
+            }
+            Kind::Syn => {
+                let answer = flow.syn_ack(id, now);
+                self.forward(answer, now);
+            }
+            Kind::SynAck => {
+                self.error = flow.establish(id, now).err();
+                self.send_all(id, now);
+            }
+            Kind::Datagram => flow.on_datagram(&packet, now),
+        }
+    }
+
+    fn send_all(&mut self, id: u32, now: Time) {
+        let flow = &mut self.flows[id as usize];
+        flow.check_done(now);
+        while let Some(packet) = self.flows[id as usize].sender.as_mut().and_then(|sender| sender.poll(now)) {
+            self.forward(packet, now);
+        }
+        let flow = &mut self.flows[id as usize];
+        let due = flow.sender.as_ref().and_then(|sender| sender.deadline());
+        if let Some(due) = due.filter(|&due| due < flow.timers[0]) {
+            flow.timers[0] = due;
+            self.events.schedule(due, Event::Sender(id));
+        }
+    }
+
+    fn sender_timer(&mut self, id: u32, now: Time) {
+        let flow = &mut self.flows[id as usize];
+        if flow.timers[0] != now {
+            return;
+        }
+        flow.timers[0] = Time::MAX;
+        if let Some(sender) = flow.sender.as_mut().filter(|sender| sender.deadline().is_some_and(|due| due <= now)) {
+            sender.on_timer(now);
+        }
+        self.send_all(id, now);
+    }
+
+    fn acknowledge(&mut self, id: u32, ack: Option<Packet>, now: Time) {
+        if let Some(ack) = ack {
+            return self.forward(ack, now);
+        }
+        let flow = &mut self.flows[id as usize];
+        let due = flow.receiver.as_ref().and_then(|receiver| receiver.deadline());
+        if let Some(due) = due.filter(|&due| due < flow.timers[1]) {
+            flow.timers[1] = due;
+            self.events.schedule(due, Event::Receiver(id));
+        }
+    }
+
+    fn receiver_timer(&mut self, id: u32, now: Time) {
+        let flow = &mut self.flows[id as usize];
+        if flow.timers[1] != now {
+            return;
+        }
+        flow.timers[1] = Time::MAX;
+        let ack = flow.receiver.as_mut().and_then(|receiver| receiver.on_timer(now));
+        self.acknowledge(id, ack, now);
+    }
+}
