@@ -5,7 +5,12 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the command is what prints")]
 
+mod doctor;
+mod human;
 mod man;
+mod run;
+mod share;
+mod status;
 
 use std::process::ExitCode;
 
@@ -28,11 +33,17 @@ signal that ended it, 127 if there is no such command, 126 if it cannot be execu
 /// One line a subcommand, in the order `--help` shows.
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Args),
+    Status(status::Args),
+    Doctor(doctor::Args),
     Man(man::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Run(args) => run::main(args),
+        Command::Status(args) => status::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
         Command::Man(args) => man::main(&args),
     };
     result.unwrap_or_else(|e| {

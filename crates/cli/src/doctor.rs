@@ -1,0 +1,90 @@
+//! `lowtide doctor`: what this machine has of what `run` needs, what is missing and how to get it.
+
+use std::process::ExitCode;
+
+use lowtide_kernel::cgroup::Group;
+use lowtide_kernel::probe::{Feature, Features};
+use lowtide_kernel::{Config, Receiver};
+use serde::Serialize;
+
+/// What this machine has of what `run` needs, and how to get the rest; exit code 1 if `run` cannot work
+#[derive(clap::Args)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    ready: bool,
+    features: Vec<Feature>,
+    /// Why the programs would not load and attach when it was tried; not tried where something is missing.
+    refusal: Option<String>,
+}
+
+pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+    let features = Features::detect();
+    let refusal = features.ready().then(attempt).and_then(Result::err).map(|e| format!("{e:#}"));
+    let report = Report { schema: 1, ready: features.ready() && refusal.is_none(), features: features.list, refusal };
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&report)?),
+        false => print!("{}", text(&report)),
+    }
+    Ok(if report.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Loads and attaches to an empty group, and takes it all away again: the only certain answer.
+fn attempt() -> anyhow::Result<()> {
+    let group = Group::create("doctor")?;
+    Receiver::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() }).map(drop)
+}
+
+fn text(report: &Report) -> String {
+    let mut text: String = report.features.iter().map(line).collect();
+    text += &match (&report.refusal, report.ready) {
+        (Some(why), _) => format!("\n`lowtide run` cannot work here: {why}\n"),
+        (None, false) => "\n`lowtide run` cannot work here until what is MISSING is there.\n".to_owned(),
+        (None, true) => "\n`lowtide run` works here: its programs were loaded and attached, and removed again.\n".to_owned(),
+    };
+    text
+}
+
+fn line(feature: &Feature) -> String {
+    let state = match (feature.found, feature.required) {
+        (true, _) => "ok",
+        (false, true) => "MISSING",
+        (false, false) => "without",
+    };
+    let line = format!("{state:8} {:16} {}\n", feature.name, feature.detail);
+    if feature.found {
+        return line;
+    }
+    line + &format!("{:26}→ {}\n", "", feature.remedy)
+}
+
+/// Why `run` cannot work: each missing thing and its remedy.
+pub fn explain(features: &Features) -> String {
+    let missing: String = features.missing().map(|f| format!("\n  {}: {}\n    → {}", f.name, f.detail, f.remedy)).collect();
+    format!("this machine, or this user, lacks what managing takes:{missing}\n(all of it: lowtide doctor; without managing: --best-effort)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feature(name: &'static str, found: bool, required: bool) -> Feature {
+        Feature { name, found, required, detail: format!("state of {name}"), remedy: "get it" }
+    }
+
+    #[test]
+    fn what_is_missing_comes_with_its_remedy_and_what_is_there_without() {
+        let features = Features { list: vec![feature("BTF", false, true), feature("tcx", false, false), feature("JIT", true, false)] };
+        let why = explain(&features);
+        assert!(why.contains("BTF: state of BTF\n    → get it") && !why.contains("tcx"), "{why}");
+        let text = text(&Report { schema: 1, ready: false, features: features.list, refusal: None });
+        let starts: Vec<&str> = text.lines().filter_map(|l| l.split_whitespace().next()).collect();
+        assert_eq!(starts, ["MISSING", "→", "without", "→", "ok", "`lowtide"]);
+    }
+}

@@ -1,0 +1,172 @@
+//! `lowtide run`: a command, or what already runs, managed until it ends. Says in which order things are done; how each is
+//! done is in `run/`.
+
+mod child;
+mod manage;
+mod meter;
+mod signals;
+mod summary;
+mod target;
+mod user;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use lowtide_kernel::Config;
+use lowtide_kernel::probe::Features;
+
+use self::manage::Managed;
+use self::meter::Meter;
+use self::signals::Signals;
+use self::summary::{Summary, SummaryFile};
+use self::target::Target;
+use crate::doctor;
+use crate::human;
+use crate::share::Group;
+
+const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
+       lowtide run [OPTIONS] --pid N | --cgroup PATH | --unit NAME.service";
+
+/// Run CMD so that what it downloads over TCP yields to everything else
+///
+/// CMD keeps its terminal, its signals and its exit code, and under sudo it runs as the user who called sudo. At its end one
+/// line on stderr says what was done. With --pid, --cgroup or --unit, what already runs is managed until Ctrl-C or its end.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true), override_usage = USAGE)]
+pub struct Args {
+    /// The queueing delay to aim at: 60 ms, or the smaller of 60 ms and the base RTT, which yields to BBR too
+    #[arg(long, value_name = "NAME", default_value = "enhanced")]
+    target: Aim,
+    /// Mark what the group sends as Lower Effort (RFC 8622), so that routers which know it may put it behind the rest
+    #[arg(long, value_name = "CLASS")]
+    dscp: Option<Dscp>,
+    /// The name that `status` and `top` show; CMD's if not given
+    #[arg(long)]
+    name: Option<String>,
+    /// No line at the end
+    #[arg(long)]
+    quiet: bool,
+    /// Write what was done to FILE, as JSON; it is opened before CMD starts
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where this machine cannot do it, run CMD all the same, unmanaged, and say so
+    #[arg(long, conflicts_with_all = ["pid", "cgroup", "unit"])]
+    best_effort: bool,
+    /// Manage this process and its descendants: the connections that they open from now on
+    #[arg(long, value_name = "N", group = "what")]
+    pid: Option<u32>,
+    /// Manage this cgroup (v2), with the connections that it has
+    #[arg(long, value_name = "PATH", group = "what")]
+    cgroup: Option<PathBuf>,
+    /// Manage this systemd unit, with the connections that it has
+    #[arg(long, value_name = "NAME.service", group = "what")]
+    unit: Option<String>,
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", group = "what", num_args = 1..)]
+    command: Vec<OsString>,
+}
+
+/// Names of the two targets, as the paper has them.
+#[derive(Clone, Copy, ValueEnum)]
+enum Aim {
+    #[value(name = "ledbat++")]
+    LedbatPp,
+    #[value(name = "enhanced")]
+    Enhanced,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Dscp {
+    #[value(name = "le")]
+    LowerEffort,
+}
+
+pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+    // Before anything starts a thread, and before a Ctrl-C could leave something behind.
+    let signals = Signals::block().context("cannot take over the signals")?;
+    let user = user::behind_sudo()?;
+    let file = args.json.as_deref().map(|path| SummaryFile::open(path, user.as_ref())).transpose()?;
+    let target = Target::of(&args)?;
+    let managed = match manage(&args, &target) {
+        Ok(managed) => Some(managed),
+        Err(e) if args.best_effort => {
+            eprintln!("lowtide: --best-effort: NOT managed, runs as without lowtide: {e:#}");
+            None
+        }
+        Err(e) => return Err(e),
+    };
+    let meter = Meter::start(describe(&args, &target, managed.as_ref()));
+    let (summary, code) = run(&args, user, &signals, managed, meter)?;
+    if !args.quiet && summary.managed {
+        eprintln!("lowtide: {summary}");
+    }
+    file.map_or(Ok(()), |file| file.write(&summary))?;
+    Ok(ExitCode::from(code))
+}
+
+/// Everything that can fail for want of a privilege or of a kernel feature, before CMD starts.
+fn manage(args: &Args, target: &Target) -> anyhow::Result<Managed> {
+    let features = Features::detect();
+    if !features.ready() {
+        bail!("{}", doctor::explain(&features));
+    }
+    let config = Config { target: args.target.into(), dscp_le: args.dscp.is_some(), name: name(args, target) };
+    Managed::start(target, &config).context("this machine has what it takes, and still refuses (more: lowtide doctor)")
+}
+
+/// Runs CMD to its end, or waits for the end of what is managed. Whatever happens, all is detached when this returns.
+fn run(
+    args: &Args,
+    user: Option<user::Caller>,
+    signals: &Signals,
+    mut managed: Option<Managed>,
+    mut meter: Meter,
+) -> anyhow::Result<(Summary, u8)> {
+    let mut started = None;
+    if !args.command.is_empty() {
+        let group = managed.as_ref().map(Managed::door).transpose()?;
+        match child::start(child::Start { command: &args.command, group, user, mask: signals.before() }) {
+            Ok(child) => started = Some(child),
+            Err(failed) => {
+                eprintln!("lowtide: {failed}");
+                let summary = Summary::new(args.dscp.is_some(), meter.group(managed.as_ref())?, None, failed.code());
+                return Ok((Summary { managed: false, ..summary }, failed.code()));
+            }
+        }
+    }
+    let code = manage::until_the_end(started.as_mut(), signals, managed.as_mut(), &mut meter)?;
+    let totals = managed.as_ref().map(Managed::totals).transpose()?;
+    let group = meter.group(managed.as_ref())?;
+    let left = managed.map_or(0, Managed::end);
+    if left > 0 && started.is_some() && !args.quiet {
+        eprintln!("lowtide: CMD has ended; {left} process(es) that it started go on, no longer managed");
+    }
+    Ok((Summary::new(args.dscp.is_some(), group, totals, code), code))
+}
+
+fn describe(args: &Args, target: &Target, managed: Option<&Managed>) -> Group {
+    Group {
+        name: name(args, target),
+        pid: std::process::id(),
+        what: target.to_string(),
+        cgroup: managed.map(|m| m.path().display().to_string()).unwrap_or_default(),
+        target: args.target.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default(),
+        ..Group::default()
+    }
+}
+
+fn name(args: &Args, target: &Target) -> String {
+    args.name.clone().unwrap_or_else(|| human::head(&target.short_name(), 24))
+}
+
+impl From<Aim> for lowtide_kernel::Target {
+    fn from(aim: Aim) -> lowtide_kernel::Target {
+        match aim {
+            Aim::LedbatPp => lowtide_kernel::Target::LedbatPp,
+            Aim::Enhanced => lowtide_kernel::Target::Enhanced,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A group with the receiver at work on it, and the wait for its end: signals, `status` and new interfaces meanwhile.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::Child;
+
+use anyhow::Context;
+use lowtide_kernel::cgroup::Group;
+use lowtide_kernel::{Config, FlowSnapshot, Receiver, Totals};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use super::child;
+use super::meter::Meter;
+use super::signals::{self, Arrived, Signals};
+use super::target::{Origins, Target};
+use crate::share::{self, Server};
+
+/// How often interfaces that are new are looked for, and rates measured. Milliseconds.
+const TICK_MS: u16 = 1000;
+
+/// Fields are dropped in this order: the programs let go before the group is removed.
+pub struct Managed {
+    receiver: Receiver,
+    server: Server,
+    group: Group,
+    origins: Option<Origins>,
+}
+
+impl Managed {
+    /// Makes or opens the group and attaches; processes that run already are moved last.
+    pub fn start(target: &Target, config: &Config) -> anyhow::Result<Managed> {
+        share::remove_leftovers(Path::new(share::FOLDER));
+        let group = match target {
+            Target::Cgroup(path, _) => Group::open(path)?,
+            _ => Group::create(&config.name)?,
+        };
+        let receiver = Receiver::attach(group.path(), config)?;
+        let server = Server::open(Path::new(share::FOLDER))?;
+        let origins = match target {
+            Target::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid))?),
+            _ => None,
+        };
+        Ok(Managed { receiver, server, group, origins })
+    }
+
+    /// The file through which a process enters the group.
+    pub fn door(&self) -> anyhow::Result<File> {
+        let path = self.path().join("cgroup.procs");
+        OpenOptions::new().write(true).open(&path).with_context(|| format!("cannot open {}", path.display()))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.group.path()
+    }
+
+    pub fn flows(&self) -> anyhow::Result<Vec<FlowSnapshot>> {
+        self.receiver.flows()
+    }
+
+    pub fn totals(&self) -> anyhow::Result<Totals> {
+        self.receiver.totals()
+    }
+
+    /// Detaches and removes everything. Returns how many processes were still in the group.
+    pub fn end(self) -> usize {
+        let left = self.group.processes().unwrap_or_default();
+        if let Some(Err(e)) = self.origins.as_ref().map(|o| o.restore(&left)) {
+            eprintln!("lowtide: {e:#}");
+        }
+        left.len()
+    }
+
+    fn has_ended(&self) -> bool {
+        match &self.origins {
+            Some(_) => self.group.processes().map_or(true, |p| p.is_empty()),
+            None => !self.path().exists(),
+        }
+    }
+}
+
+/// Waits until CMD ends, or without one, until the group does or a signal says so. Returns the exit code.
+pub fn until_the_end(
+    mut child: Option<&mut Child>,
+    signals: &Signals,
+    mut managed: Option<&mut Managed>,
+    meter: &mut Meter,
+) -> anyhow::Result<u8> {
+    loop {
+        wait(signals, managed.as_deref())?;
+        while let Some(arrived) = signals.next()? {
+            if let Some(code) = act_on(arrived, child.as_deref_mut())? {
+                return Ok(code);
+            }
+        }
+        let Some(managed) = &mut managed else { continue };
+        managed.server.answer(|| meter.group(Some(managed)))?;
+        if meter.tick_is_due() {
+            managed.receiver.poll_interfaces()?;
+            meter.sample(managed)?;
+        }
+        if child.is_none() && managed.has_ended() {
+            return Ok(0);
+        }
+    }
+}
+
+/// Returns when something has happened, at the latest after a tick.
+fn wait(signals: &Signals, managed: Option<&Managed>) -> nix::Result<()> {
+    let mut watched = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    watched.extend(managed.map(|m| PollFd::new(m.server.as_fd(), PollFlags::POLLIN)));
+    match poll(&mut watched, PollTimeout::from(TICK_MS)) {
+        Err(Errno::EINTR) | Ok(_) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+/// The exit code, if this was the end.
+fn act_on(arrived: Arrived, child: Option<&mut Child>) -> anyhow::Result<Option<u8>> {
+    match (arrived, child) {
+        (Arrived::Child, Some(child)) => Ok(child.try_wait()?.map(child::code)),
+        (Arrived::Request { signal, from_terminal: false }, Some(child)) => {
+            signals::pass_on(signal, Pid::from_raw(child.id() as i32))?;
+            Ok(None)
+        }
+        (Arrived::Request { signal: Signal::SIGUSR1 | Signal::SIGUSR2, .. }, None) => Ok(None),
+        (Arrived::Request { .. }, None) => Ok(Some(0)),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,128 @@
+//! Rates: what the kernel counts since the start, seen against the last look. The one file of `run` that reads a clock.
+
+#![expect(clippy::disallowed_methods, reason = "rates are per second of the machine's own clock")]
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use lowtide_kernel::{FlowSnapshot, Totals};
+use lowtide_units::{Rate, Span};
+use serde::Serialize;
+
+use super::manage::Managed;
+use crate::share::{Flow, Group};
+
+/// A look is taken this often without being asked, and a rate is never over less than `SHORTEST`.
+const TICK: Duration = Duration::from_millis(1000);
+const SHORTEST: Duration = Duration::from_millis(250);
+
+/// Turns counters into rates.
+pub struct Meter {
+    description: Group,
+    started: Instant,
+    last: Look,
+    shown: Group,
+}
+
+/// The counters at one time.
+struct Look {
+    at: Instant,
+    group: u64,
+    flows: HashMap<u64, u64>,
+}
+
+impl Meter {
+    /// From now on. `description` has what does not change.
+    pub fn start(description: Group) -> Meter {
+        let now = Instant::now();
+        let last = Look { at: now, group: 0, flows: HashMap::new() };
+        Meter { shown: description.clone(), description, started: now, last }
+    }
+
+    pub fn tick_is_due(&self) -> bool {
+        self.last.at.elapsed() >= TICK
+    }
+
+    /// The state now, with rates since the last look, or the last one if that is too near.
+    pub fn group(&mut self, managed: Option<&Managed>) -> anyhow::Result<Group> {
+        if let Some(managed) = managed.filter(|_| self.last.at.elapsed() >= SHORTEST) {
+            self.sample(managed)?;
+        }
+        self.shown.running_s = self.started.elapsed().as_secs_f64();
+        Ok(self.shown.clone())
+    }
+
+    /// Takes a look.
+    pub fn sample(&mut self, managed: &Managed) -> anyhow::Result<()> {
+        let (totals, flows) = (managed.totals()?, managed.flows()?);
+        let now = Instant::now();
+        let span = Span::from_nanos(now.duration_since(self.last.at).as_nanos() as u64);
+        self.shown = Group {
+            bytes: totals.bytes,
+            rate_bps: rate(totals.bytes, self.last.group, span),
+            yielded_s: totals.yielded.secs_f64(),
+            added_delay_ms: totals.mean_queueing_delay.map(Span::millis_f64),
+            connections_left_alone: totals.unmanaged,
+            flows: flows.iter().map(|f| flow(f, self.last.flows.get(&f.cookie).copied().unwrap_or(0), span)).collect(),
+            ..self.description.clone()
+        };
+        self.last = look(now, &totals, &flows);
+        Ok(())
+    }
+}
+
+fn look(at: Instant, totals: &Totals, flows: &[FlowSnapshot]) -> Look {
+    Look { at, group: totals.bytes, flows: flows.iter().map(|f| (f.cookie, f.bytes)).collect() }
+}
+
+fn rate(bytes: u64, before: u64, span: Span) -> u64 {
+    Rate::from_bytes_over(bytes.saturating_sub(before), span).bps()
+}
+
+fn flow(flow: &FlowSnapshot, before: u64, span: Span) -> Flow {
+    Flow {
+        id: flow.cookie,
+        local: flow.local.to_string(),
+        remote: flow.remote.to_string(),
+        bytes: flow.bytes,
+        rate_bps: rate(flow.bytes, before, span),
+        base_rtt_ms: flow.base_rtt.map(Span::millis_f64),
+        rtt_ms: flow.rtt.map(Span::millis_f64),
+        queueing_delay_ms: flow.queueing_delay.map(Span::millis_f64),
+        window_bytes: flow.window,
+        path_window_bytes: flow.path_window,
+        path_flows: flow.path_flows,
+        phase: word(&flow.phase),
+        retransmissions: flow.retransmissions,
+        slowdowns: flow.slowdowns,
+        mode: word(&flow.mode),
+        idle_s: flow.idle.secs_f64(),
+        age_s: flow.age.secs_f64(),
+    }
+}
+
+/// The name that serde gives an enum's variant, as words: `slow start`.
+fn word(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).ok();
+    name.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_kernel::{Mode, Phase};
+
+    #[test]
+    fn a_rate_is_what_came_since_the_last_look_and_never_negative() {
+        let span = Span::from_millis(500);
+        assert_eq!(rate(2_250_000, 1_000_000, span), 20_000_000);
+        assert_eq!(rate(10, 1_000, span), 0);
+        assert_eq!(rate(10, 0, Span::ZERO), 0);
+    }
+
+    #[test]
+    fn states_are_written_as_words() {
+        assert_eq!(word(&Phase::SlowStartAfterTimeout), "slow start after timeout");
+        assert_eq!(word(&Mode::Timestamps), "timestamps");
+    }
+}

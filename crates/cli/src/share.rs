@@ -1,0 +1,223 @@
+//! What a running `lowtide run` tells `status` and `top`: one JSON text for each who connects to its socket. Knows neither
+//! BPF nor how it is drawn.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, process};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+/// Where the sockets are: `<pid>.sock`, root's alone.
+pub const FOLDER: &str = "/run/lowtide";
+
+/// Nobody may hold up the run by connecting and not reading; nobody waits longer for a run that is stopped.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// One run and what it manages. Fields are only ever added.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// `--name`, else the command's.
+    pub name: String,
+    /// The process of `lowtide run`.
+    pub pid: u32,
+    /// What is managed: the command line, or the cgroup that was named.
+    pub what: String,
+    /// The cgroup's path.
+    pub cgroup: String,
+    /// `ledbat++` or `enhanced`.
+    pub target: String,
+    /// Since the start.
+    pub running_s: f64,
+    /// Bytes of TCP payload received since the start.
+    pub bytes: u64,
+    /// The receiving rate of the whole group since the last look.
+    pub rate_bps: u64,
+    /// Summed over paths: the delay was above the target and the window gave way.
+    pub yielded_s: f64,
+    /// The mean queueing delay of all samples.
+    pub added_delay_ms: Option<f64>,
+    /// Connections whose window scale nobody could tell: not managed.
+    pub connections_left_alone: u64,
+    pub flows: Vec<Flow>,
+}
+
+/// One connection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The same for as long as the connection lives.
+    pub id: u64,
+    pub local: String,
+    pub remote: String,
+    pub bytes: u64,
+    pub rate_bps: u64,
+    pub base_rtt_ms: Option<f64>,
+    pub rtt_ms: Option<f64>,
+    pub queueing_delay_ms: Option<f64>,
+    /// Its part of the window of its path.
+    pub window_bytes: u64,
+    /// What all flows of its path may have in flight, and how many they are.
+    pub path_window_bytes: u64,
+    pub path_flows: u32,
+    /// The state of the path's control.
+    pub phase: String,
+    pub retransmissions: u64,
+    pub slowdowns: u64,
+    /// How the delay is measured.
+    pub mode: String,
+    pub idle_s: f64,
+    pub age_s: f64,
+}
+
+/// The socket of this process; the file goes with it.
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Server {
+    /// Opens `<pid>.sock` in `folder`.
+    pub fn open(folder: &Path) -> anyhow::Result<Server> {
+        let path = folder.join(format!("{}.sock", process::id()));
+        let open = || -> io::Result<UnixListener> {
+            fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+            remove(&path)?; // of an earlier process with this number
+            let listener = UnixListener::bind(&path)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = open().with_context(|| format!("cannot open the socket {} for `lowtide status`", path.display()))?;
+        Ok(Server { listener, path })
+    }
+
+    /// Answers all who are waiting. One who does not read is dropped, and the run goes on.
+    pub fn answer(&self, group: impl FnOnce() -> anyhow::Result<Group>) -> anyhow::Result<()> {
+        let Ok((first, _)) = self.listener.accept() else { return Ok(()) };
+        let text = serde_json::to_vec(&group()?)?;
+        let mut next = Some(first);
+        while let Some(mut peer) = next {
+            let _ = peer.set_write_timeout(Some(PATIENCE)).and_then(|()| peer.write_all(&text));
+            next = self.listener.accept().ok().map(|(peer, _)| peer);
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Server {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = remove(&self.path); // at the latest, the next reader finds it stale
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Removes the sockets of runs that were killed. Only tidiness: a reader would do the same.
+pub fn remove_leftovers(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let pid = path.file_stem().and_then(|s| s.to_str()).filter(|s| s.parse::<u32>().is_ok());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _ = remove(&path);
+        }
+    }
+}
+
+/// Every run there is, by pid. Sockets nobody listens on are removed.
+///
+/// # Errors
+/// The sockets are another user's, or a run answers what is not its JSON.
+pub fn read_all(folder: &Path) -> anyhow::Result<Vec<Group>> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.with_context(|| format!("cannot look into {}", folder.display()))?,
+    };
+    let mut groups = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "sock") {
+            groups.extend(read_one(&path)?);
+        }
+    }
+    groups.sort_by_key(|g: &Group| g.pid);
+    Ok(groups)
+}
+
+fn read_one(path: &Path) -> anyhow::Result<Option<Group>> {
+    let mut text = Vec::new();
+    let mut read = || -> io::Result<()> {
+        let mut peer = UnixStream::connect(path)?;
+        peer.set_read_timeout(Some(PATIENCE))?;
+        peer.read_to_end(&mut text).map(drop)
+    };
+    match read() {
+        Ok(()) if text.is_empty() => Ok(None), // it ended while it was asked
+        Ok(()) => Ok(Some(serde_json::from_slice(&text).with_context(|| format!("{} speaks another version", path.display()))?)),
+        Err(e) => match e.kind() {
+            ErrorKind::ConnectionRefused => remove(path).map(|()| None).map_err(Into::into),
+            // It has just ended, or it is stopped (Ctrl-Z) and cannot answer.
+            ErrorKind::NotFound | ErrorKind::WouldBlock | ErrorKind::ConnectionReset => Ok(None),
+            ErrorKind::PermissionDenied => anyhow::bail!("{} is root's: ask with sudo", path.display()),
+            _ => Err(e).with_context(|| format!("cannot ask {}", path.display())),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn group() -> Group {
+        Group { name: "backup".into(), pid: process::id(), flows: vec![Flow::default(); 2000], ..Group::default() }
+    }
+
+    #[test]
+    fn what_a_run_tells_is_what_a_reader_gets_and_nothing_stays_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::open(folder.path()).expect("it opens");
+        let path = folder.path().to_owned();
+        let reader = thread::spawn(move || read_all(&path));
+        while !reader.is_finished() {
+            server.answer(|| Ok(group())).expect("it answers");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(reader.join().expect("no panic").expect("read"), [group()]);
+        drop(server);
+        assert_eq!(fs::read_dir(folder.path()).expect("still there").count(), 0);
+    }
+
+    #[test]
+    fn a_socket_that_nobody_listens_on_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stale = folder.path().join("1.sock");
+        drop(UnixListener::bind(&stale).expect("it binds")); // as kill -9 leaves it: the file stays
+        assert!(stale.exists());
+        assert_eq!(read_all(folder.path()).expect("it is no failure"), []);
+        assert!(!stale.exists());
+    }
+
+    #[test]
+    fn a_reader_who_never_reads_does_not_hold_up_the_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::open(folder.path()).expect("it opens");
+        let path = folder.path().join(format!("{}.sock", process::id()));
+        let _idle = UnixStream::connect(&path).expect("it connects"); // 2000 flows do not fit its buffer
+        server.answer(|| Ok(group())).expect("the run goes on");
+    }
+}

@@ -1,0 +1,104 @@
+//! `lowtide status`: every run and its connections, once. Knows only what the runs tell (`share`).
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::human;
+use crate::share::{self, Flow, Group};
+
+/// What lowtide manages now: groups, connections, delay and window
+#[derive(clap::Args)]
+pub struct Args {
+    /// Print JSON: a list of groups, each with its flows
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+    let groups = share::read_all(Path::new(share::FOLDER))?;
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&groups)?),
+        false => print!("{}", table(&groups)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(groups: &[Group]) -> String {
+    if groups.is_empty() {
+        return "lowtide manages nothing now; start something with: lowtide run -- CMD\n".to_owned();
+    }
+    groups.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+fn one(group: &Group) -> String {
+    let mut text = format!(
+        "{} (pid {}, target {}): {}\n{} in {}, now {}, yielded {}, added delay {} ms\n",
+        group.name,
+        group.pid,
+        group.target,
+        group.what,
+        human::bytes(group.bytes),
+        human::span(group.running_s),
+        human::rate(group.rate_bps),
+        human::span(group.yielded_s),
+        human::ms(group.added_delay_ms),
+    );
+    if group.flows.is_empty() {
+        return text + "  no connection\n";
+    }
+    text += &line(["from", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned));
+    group.flows.iter().for_each(|f| text += &line(cells(f)));
+    if group.connections_left_alone > 0 {
+        text += &format!("  {} left alone: open before lowtide came, window scale unknown\n", group.connections_left_alone);
+    }
+    text
+}
+
+fn cells(flow: &Flow) -> [String; 8] {
+    [
+        human::tail(&flow.remote, 28),
+        human::short(flow.rate_bps),
+        human::ms(flow.base_rtt_ms),
+        human::ms(flow.queueing_delay_ms),
+        human::short(flow.window_bytes),
+        human::short(flow.retransmissions),
+        flow.phase.clone(),
+        flow.mode.clone(),
+    ]
+}
+
+fn line([from, rate, base, queue, window, retr, phase, mode]: [String; 8]) -> String {
+    let line = format!("  {from:28} {rate:>6} {base:>8} {queue:>8} {window:>6} {retr:>5}  {phase:14} {mode}");
+    line.trim_end().to_owned() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_shown_with_each_of_its_flows_and_what_is_not_known_is_a_dash() {
+        let known = Flow {
+            remote: "[2001:db8::1]:443".into(),
+            rate_bps: 19_300_000,
+            base_rtt_ms: Some(20.04),
+            queueing_delay_ms: Some(3.0),
+            window_bytes: 64_000,
+            retransmissions: 12,
+            phase: "avoidance".into(),
+            mode: "timestamps".into(),
+            ..Flow::default()
+        };
+        let group = Group { name: "backup".into(), flows: vec![known, Flow::default()], ..Group::default() };
+        let text = table(&[group]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(lines[3], ["[2001:db8::1]:443", "19.3M", "20.0", "3.0", "64.0k", "12", "avoidance", "timestamps"]);
+        assert_eq!(lines[4], ["0", "–", "–", "0", "0"]);
+        assert!(text.lines().all(|l| l.chars().count() <= 110), "{text}");
+    }
+
+    #[test]
+    fn nothing_to_show_says_how_to_begin() {
+        assert!(table(&[]).contains("lowtide run -- CMD"));
+    }
+}

@@ -1,0 +1,271 @@
+//! `lowtide run` from outside, as a shell sees it: exit codes, signals, messages. What needs root and BPF says when it is skipped.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+fn lowtide(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+    command.args(args).env_remove("SUDO_UID").env_remove("SUDO_GID").stdin(Stdio::null());
+    command
+}
+
+fn output(args: &[&str]) -> Output {
+    lowtide(args).output().expect("lowtide starts")
+}
+
+fn code(args: &[&str]) -> i32 {
+    output(args).status.code().expect("it ends by itself")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether this machine can manage; says loudly when it cannot.
+fn can_manage(test: &str) -> bool {
+    let doctor = output(&["doctor"]);
+    if !doctor.status.success() {
+        let why = String::from_utf8_lossy(&doctor.stdout);
+        // Not eprintln: the test harness would swallow it.
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {}", why.lines().last().unwrap_or_default());
+    }
+    doctor.status.success()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}
+
+/// A run that has said its first line.
+struct Running {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Running {
+        let mut child = lowtide(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lowtide starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        Running { child, lines }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("it can be read");
+        line.trim().to_owned()
+    }
+
+    fn kill(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("kill starts");
+        assert!(status.success());
+    }
+
+    fn code(mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+fn v2_group_of(pid: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    text.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn wrong_usage_is_two_and_says_what_is_right() {
+    for args in [&["run"] as &[_], &["run", "--target", "fast", "--", "true"], &["run", "--pid", "1", "--", "true"], &["walk"]] {
+        let output = output(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains("Usage:") || stderr(&output).contains("--help"), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_127_and_named() {
+    let output = output(&["run", "--best-effort", "--", "no-such-command"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(stderr(&output).contains("no command `no-such-command`"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_cannot_be_executed_is_126() {
+    assert_eq!(code(&["run", "--best-effort", "--", "/etc/passwd"]), 126);
+}
+
+#[test]
+fn the_commands_exit_code_is_ours() {
+    assert_eq!(code(&["run", "--best-effort", "--", "sh", "-c", "exit 0"]), 0);
+    assert_eq!(code(&["run", "--best-effort", "--", "sh", "-c", "exit 77"]), 77);
+}
+
+#[test]
+fn the_signal_that_ended_the_command_shows_as_128_and_its_number() {
+    assert_eq!(code(&["run", "--best-effort", "--", "sh", "-c", "kill -SEGV $$"]), 128 + 11);
+}
+
+#[test]
+fn a_signal_sent_to_lowtide_reaches_the_command() {
+    let script = "trap 'echo got; exit 5' TERM; echo ready; while :; do sleep 0.02; done";
+    let mut running = Running::start(&["run", "--best-effort", "--", "sh", "-c", script]);
+    assert_eq!(running.line(), "ready");
+    running.kill("-TERM");
+    assert_eq!(running.line(), "got");
+    assert_eq!(running.code(), Some(5));
+}
+
+#[test]
+fn the_command_has_our_input_output_and_arguments() {
+    let output = output(&["run", "--best-effort", "--", "printf", "%s|", "a b", "--quiet", "-x"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a b|--quiet|-x|");
+}
+
+#[test]
+fn a_json_file_that_cannot_be_written_is_said_before_the_command_starts() {
+    let output = output(&["run", "--best-effort", "--json", "/no/such/folder/x", "--", "echo", "started"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    assert!(stderr(&output).contains("/no/such/folder/x"), "{}", stderr(&output));
+}
+
+/// As user 65534 (nobody), the binary copied to where that user may read it.
+fn as_nobody(args: &[&str]) -> Option<Output> {
+    if !is_root() {
+        return Some(output(args));
+    }
+    let folder = tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755)).tempdir().ok()?;
+    let copy = folder.path().join("lowtide");
+    fs::copy(env!("CARGO_BIN_EXE_lowtide"), &copy).expect("it can be copied");
+    Some(Command::new(&copy).args(args).current_dir("/").uid(65534).gid(65534).output().expect("it starts"))
+}
+
+#[test]
+fn without_root_the_remedy_is_named_and_the_command_is_not_started() {
+    let output = as_nobody(&["run", "--", "echo", "started"]).expect("a folder can be made");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    assert!(stderr(&output).contains("sudo") && stderr(&output).contains("CAP_BPF"), "{}", stderr(&output));
+}
+
+#[test]
+fn without_root_best_effort_runs_the_command_and_says_that_it_is_not_managed() {
+    let output = as_nobody(&["run", "--best-effort", "--", "echo", "started"]).expect("a folder can be made");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"started\n" as &[u8]));
+    assert!(stderr(&output).contains("NOT managed"), "{}", stderr(&output));
+}
+
+#[test]
+fn doctor_agrees_with_itself_in_text_json_and_exit_code() {
+    let (text, json) = (output(&["doctor"]), output(&["doctor", "--json"]));
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!((text.status.success(), report["ready"].as_bool()), (json.status.success(), Some(json.status.success())));
+    assert!(report["features"].as_array().is_some_and(|f| f.len() > 4));
+}
+
+#[test]
+fn the_command_is_in_a_group_of_its_own_and_nothing_stays_behind() {
+    if !can_manage("the_command_is_in_a_group_of_its_own_and_nothing_stays_behind") {
+        return;
+    }
+    let mut running = Running::start(&["run", "--", "sh", "-c", "cat /proc/self/cgroup | grep ^0::; read wait || sleep 0.3"]);
+    let group = running.line().trim_start_matches("0::").to_owned();
+    let own = format!("lowtide-{}", running.child.id());
+    let socket = format!("/run/lowtide/{}.sock", running.child.id());
+    assert!(group.contains(&own), "{group} is not {own}");
+    assert!(Path::new(&socket).exists());
+    assert_eq!(running.code(), Some(0));
+    assert!(!Path::new(&socket).exists());
+    let folder = lowtide_kernel::cgroup::v2_root().expect("it managed").join(group.trim_start_matches('/'));
+    assert!(!folder.exists(), "{} is still there", folder.display());
+}
+
+#[test]
+fn two_runs_at_once_are_both_shown_by_status_and_do_not_disturb_each_other() {
+    if !can_manage("two_runs_at_once_are_both_shown_by_status_and_do_not_disturb_each_other") {
+        return;
+    }
+    let script = "echo ready; sleep 30";
+    let mut runs = ["first-of-two", "second-of-two"].map(|name| Running::start(&["run", "--name", name, "--", "sh", "-c", script]));
+    runs.iter_mut().for_each(|r| assert_eq!(r.line(), "ready"));
+    let status = output(&["status", "--json"]);
+    let groups: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let names: Vec<&str> = groups.as_array().expect("a list").iter().filter_map(|g| g["name"].as_str()).collect();
+    assert!(names.contains(&"first-of-two") && names.contains(&"second-of-two"), "{names:?}");
+    for run in runs {
+        run.kill("-TERM");
+        assert_eq!(run.code(), Some(128 + 15));
+    }
+}
+
+#[test]
+fn a_run_inside_a_run_has_a_group_beside_the_outer_one() {
+    if !can_manage("a_run_inside_a_run_has_a_group_beside_the_outer_one") {
+        return;
+    }
+    let lowtide = env!("CARGO_BIN_EXE_lowtide");
+    let script = format!("grep ^0:: /proc/self/cgroup; {lowtide} run -- grep ^0:: /proc/self/cgroup; exit 9");
+    let output = output(&["run", "--", "sh", "-c", &script]);
+    let groups: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    assert_eq!((output.status.code(), groups.len()), (Some(9), 2), "{groups:?} {}", stderr(&output));
+    assert!(groups[0] != groups[1] && groups[1].matches("lowtide-").count() == 1, "{groups:?}");
+}
+
+#[test]
+fn under_sudo_the_command_runs_as_the_caller() {
+    if !can_manage("under_sudo_the_command_runs_as_the_caller") {
+        return;
+    }
+    let output = lowtide(&["run", "--", "sh", "-c", "id -u; id -g; id -G"]).env("SUDO_UID", "65534").env("SUDO_GID", "65534").output();
+    let text = String::from_utf8_lossy(&output.expect("it starts").stdout).into_owned();
+    assert_eq!(text.lines().collect::<Vec<_>>(), ["65534"; 3]);
+}
+
+#[test]
+fn a_killed_run_leaves_the_command_alive_and_the_next_run_removes_what_was_left() {
+    if !can_manage("a_killed_run_leaves_the_command_alive_and_the_next_run_removes_what_was_left") {
+        return;
+    }
+    let mut running = Running::start(&["run", "--", "sh", "-c", "echo $$; sleep 1; echo alive; sleep 30"]);
+    let pid = running.line();
+    let socket = format!("/run/lowtide/{}.sock", running.child.id());
+    let group = v2_group_of(&pid);
+    running.kill("-KILL");
+    assert_eq!(running.child.wait().expect("it ends").code(), None);
+    assert_eq!(running.line(), "alive");
+    assert!(Path::new(&socket).exists() && group.contains("lowtide-"), "kill -9 cannot tidy: {group}");
+    assert_eq!(code(&["run", "--", "true"]), 0);
+    assert!(!Path::new(&socket).exists(), "{socket} is still there");
+    assert_ne!(v2_group_of(&pid), group);
+    Command::new("kill").arg(&pid).status().expect("kill starts");
+}
+
+#[test]
+fn a_process_that_runs_already_is_managed_and_put_back() {
+    if !can_manage("a_process_that_runs_already_is_managed_and_put_back") {
+        return;
+    }
+    let mut sleeper = Command::new("sh").args(["-c", "sleep 30; true"]).spawn().expect("sh starts");
+    let pid = sleeper.id().to_string();
+    let before = v2_group_of(&pid);
+    let running = Running::start(&["run", "--pid", &pid]);
+    let in_time = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        v2_group_of(&pid) != before
+    });
+    assert!(in_time, "process {pid} was never moved");
+    running.kill("-INT");
+    assert_eq!(running.code(), Some(0));
+    assert_eq!(v2_group_of(&pid), before);
+    sleeper.kill().expect("it lives");
+    sleeper.wait().expect("it ends");
+}
+
+#[test]
+fn a_process_cgroup_or_unit_that_does_not_exist_is_named() {
+    let cases = [["--pid", "4194305"], ["--cgroup", "/no/such/group"], ["--unit", "no-such.service"]];
+    for [option, value] in cases {
+        let output = output(&["run", option, value]);
+        assert_eq!(output.status.code(), Some(1), "{option}");
+        let needs_root = stderr(&output).contains("CAP_BPF");
+        assert!(stderr(&output).contains(value) || needs_root, "{option}: {}", stderr(&output));
+    }
+}
