@@ -1,0 +1,207 @@
+//! Line plots as inline SVG, and their data as CSV. Knows nothing of pages or results.
+
+use std::fmt::Write as _;
+
+use super::html::escape;
+
+/// Curves over one pair of axes.
+#[derive(Clone, Debug, Default)]
+pub struct Plot {
+    /// Its caption: what, with which parameters and seeds.
+    pub title: String,
+    /// The x axis, with its unit.
+    pub x_label: String,
+    /// The y axis, with its unit.
+    pub y_label: String,
+    /// What is drawn.
+    pub curves: Vec<Curve>,
+    /// Draw a mark at every point: for sweeps, not for long series.
+    pub marks: bool,
+}
+
+/// A named line through points.
+#[derive(Clone, Debug, Default)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, in the order of x.
+    pub points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 360.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 48.0;
+const LEGEND_LINE: f64 = 18.0;
+/// Distinguishable without red against green, and dark enough for paper.
+const COLOURS: [&str; 8] = ["#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf8700", "#cf222e", "#57606a", "#0a7ea4"];
+/// More points than this on one curve are thinned: no screen shows them.
+const MOST_POINTS: usize = 1500;
+
+struct Axis {
+    low: f64,
+    high: f64,
+    step: f64,
+}
+
+impl Axis {
+    /// Round ticks around `values`, about `wanted` of them.
+    fn around(values: impl Iterator<Item = f64>, from_zero: bool, wanted: f64) -> Axis {
+        let (mut low, mut high) = values.filter(|v| v.is_finite()).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+        if low > high {
+            (low, high) = (0.0, 1.0);
+        }
+        if from_zero {
+            low = low.min(0.0);
+        }
+        if high <= low {
+            high = low + 1.0;
+        }
+        let raw = (high - low) / wanted;
+        let magnitude = 10f64.powf(raw.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * magnitude).find(|s| *s >= raw).unwrap_or(raw);
+        Axis { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
+    }
+
+    fn ticks(&self) -> impl Iterator<Item = f64> {
+        let count = ((self.high - self.low) / self.step).round() as usize;
+        (0..=count).map(move |i| self.low + i as f64 * self.step)
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+
+    fn label(&self, tick: f64) -> String {
+        let digits = (-self.step.log10().floor()).clamp(0.0, 6.0) as usize;
+        format!("{tick:.digits$}")
+    }
+}
+
+impl Plot {
+    /// The plot as an SVG element that scales with the page.
+    pub fn svg(&self) -> String {
+        let x = Axis::around(self.points().map(|p| p.0), false, 8.0);
+        let y = Axis::around(self.points().map(|p| p.1), true, 6.0);
+        let height = HEIGHT + LEGEND_LINE * self.curves.len() as f64;
+        let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(&self.title));
+        self.draw_axes(&mut svg, &x, &y);
+        for (i, curve) in self.curves.iter().enumerate() {
+            self.draw_curve(&mut svg, curve, COLOURS[i % COLOURS.len()], &x, &y);
+            let legend = HEIGHT + LEGEND_LINE * i as f64 + 8.0;
+            let _ = write!(
+                svg,
+                "<rect x=\"{LEFT}\" y=\"{}\" width=\"18\" height=\"4\" fill=\"{}\"/><text x=\"{}\" y=\"{legend}\">{}</text>",
+                legend - 7.0,
+                COLOURS[i % COLOURS.len()],
+                LEFT + 26.0,
+                escape(&curve.name)
+            );
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+
+    /// The data: one line a point.
+    pub fn csv(&self) -> String {
+        let quoted = |s: &str| format!("\"{}\"", s.replace('"', "\"\""));
+        let mut csv = format!("curve,{},{}\n", quoted(&self.x_label), quoted(&self.y_label));
+        for curve in &self.curves {
+            for (x, y) in &curve.points {
+                let _ = writeln!(csv, "{},{x},{y}", quoted(&curve.name));
+            }
+        }
+        csv
+    }
+
+    fn points(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.curves.iter().flat_map(|c| c.points.iter().copied())
+    }
+
+    fn draw_axes(&self, svg: &mut String, x: &Axis, y: &Axis) {
+        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        for tick in y.ticks() {
+            let at = place(y.at(tick), bottom, TOP);
+            let _ = write!(
+                svg,
+                "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"currentColor\" stroke-opacity=\".15\"/>\
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 6.0,
+                at + 4.0,
+                y.label(tick)
+            );
+        }
+        for tick in x.ticks() {
+            let at = place(x.at(tick), LEFT, right);
+            let _ = write!(
+                svg,
+                "<path d=\"M{at:.1} {bottom}v5\" stroke=\"currentColor\"/><text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                bottom + 18.0,
+                x.label(tick)
+            );
+        }
+        let middle = (TOP + bottom) / 2.0;
+        let _ = write!(
+            svg,
+            "<path d=\"M{LEFT} {bottom}H{right}\" stroke=\"currentColor\"/>\
+             <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
+             <text transform=\"translate(14 {middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            (LEFT + right) / 2.0,
+            bottom + 38.0,
+            escape(&self.x_label),
+            escape(&self.y_label)
+        );
+    }
+
+    fn draw_curve(&self, svg: &mut String, curve: &Curve, colour: &str, x: &Axis, y: &Axis) {
+        let spots: Vec<(f64, f64)> = thinned(&curve.points)
+            .map(|(a, b)| (place(x.at(a), LEFT, WIDTH - RIGHT), place(y.at(b), HEIGHT - BOTTOM, TOP)))
+            .collect();
+        let line: Vec<String> = spots.iter().map(|(a, b)| format!("{a:.1},{b:.1}")).collect();
+        let _ = write!(svg, "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\" points=\"{}\"/>", line.join(" "));
+        if self.marks {
+            for (a, b) in spots {
+                let _ = write!(svg, "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"3\" fill=\"{colour}\"/>");
+            }
+        }
+    }
+}
+
+fn place(part: f64, from: f64, to: f64) -> f64 {
+    from + part * (to - from)
+}
+
+/// Finite points, and of a long curve the largest of each stretch: a peak must not vanish.
+fn thinned(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
+    let stretch = points.len().div_ceil(MOST_POINTS).max(1);
+    points
+        .chunks(stretch)
+        .filter_map(|chunk| chunk.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_cover_the_data() {
+        let axis = Axis::around([0.013, 0.947].into_iter(), true, 6.0);
+        let ticks: Vec<String> = axis.ticks().map(|t| axis.label(t)).collect();
+        assert_eq!(ticks, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        let flat = Axis::around([5.0, 5.0].into_iter(), false, 8.0);
+        assert!(flat.low <= 5.0 && flat.high >= 5.0 && flat.ticks().count() > 1);
+    }
+
+    #[test]
+    fn a_peak_survives_thinning_and_a_gap_does_not_break_the_line() {
+        let mut points: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i), 1.0)).collect();
+        points[54_321].1 = 9.0;
+        points[7].1 = f64::NAN;
+        assert!(thinned(&points).any(|p| p.1 == 9.0));
+        let plot = Plot { curves: vec![Curve { name: "a,\"b\"".to_owned(), points }], ..Plot::default() };
+        assert!(!plot.svg().contains("NaN"));
+        assert!(plot.csv().lines().nth(1).expect("a point").starts_with("\"a,\"\"b\"\"\",0,1"));
+    }
+}
