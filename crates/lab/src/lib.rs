@@ -1,0 +1,14 @@
+//! The laboratory of real network stacks: namespaces of its own joined by a user-space link that runs `net` in real time,
+//! with real servers, clients and probes across it. Changes no setting of the machine and leaves nothing behind.
+
+pub mod clock;
+pub mod histogram;
+pub mod link;
+mod netlink;
+pub mod netns;
+pub mod packet;
+pub mod path;
+pub mod probe;
+pub mod server;
+pub mod site;
+pub mod tun;

@@ -1,0 +1,249 @@
+//! One direction of the link: queue, transmitter and impairments of `net`, told the time by the link's thread, and a record
+//! of what passed. Reads no clock.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+
+use anyhow::Result;
+use lowtide_net::{Drop, Fate, ImpairConfig, Impairments, Packet as _, Queue, QueueConfig, Transmitter};
+use lowtide_units::{Rate, Span, Time};
+
+use crate::histogram::Histogram;
+use crate::packet::{Packet, Pool};
+
+/// The grain of the series.
+pub const BIN: Span = Span::from_millis(100);
+
+/// What one direction does to packets.
+#[derive(Clone, Debug)]
+pub struct PathConfig {
+    /// The bottleneck's rate.
+    pub rate: Rate,
+    /// One-way delay after the bottleneck.
+    pub delay: Span,
+    /// More delay for the flows of a server's port: the flow's own way beyond the bottleneck.
+    pub extra: BTreeMap<u16, Span>,
+    /// The queue before the bottleneck.
+    pub queue: QueueConfig,
+    /// What befalls packets after it.
+    pub impair: ImpairConfig,
+    /// Bytes of link header that the bottleneck counts per packet.
+    pub header: u32,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+/// What passed through one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Bytes carried since the measurement began.
+    pub carried: u64,
+    /// Packets that its queue dropped since then.
+    pub drops: u64,
+    /// Packets dropped or lost since then, each server's port.
+    pub losses: BTreeMap<u16, u64>,
+    /// CE marks that its queue set.
+    pub marks: u64,
+    /// Time spent in the queue, each packet carried since then.
+    pub queue_delay: Histogram,
+    /// The longest queue since then, in bytes.
+    pub queue_max: u64,
+    /// The integral of the queue's length since then, in byte-seconds.
+    pub queue_integral: f64,
+    /// From the first packet on, one each [`BIN`].
+    pub bins: Vec<Bin>,
+}
+
+/// A tenth of a second of one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Bin {
+    /// When it starts.
+    pub start: Time,
+    /// The longest time a packet that left in it had queued.
+    pub queue_delay: Span,
+    /// Bytes carried, each server's port.
+    pub bytes: BTreeMap<u16, u64>,
+}
+
+/// A packet on the wire; ordered by due time, then by number.
+#[derive(Debug)]
+struct InFlight {
+    due: Time,
+    number: u64,
+    packet: Packet,
+}
+
+/// One direction.
+pub struct Path {
+    config: PathConfig,
+    measure: Range<Time>,
+    queue: Box<dyn Queue<Packet>>,
+    transmitter: Transmitter,
+    impairments: Impairments,
+    /// The packet being serialised and when its last bit leaves.
+    sending: Option<(Time, Packet)>,
+    wire: BinaryHeap<Reverse<InFlight>>,
+    number: u64,
+    last: Time,
+    dropped: Vec<(Packet, Drop)>,
+    seen: Seen,
+}
+
+impl PartialEq for InFlight {
+    fn eq(&self, other: &InFlight) -> bool {
+        (self.due, self.number) == (other.due, other.number)
+    }
+}
+impl Eq for InFlight {}
+impl PartialOrd for InFlight {
+    fn partial_cmp(&self, other: &InFlight) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for InFlight {
+    fn cmp(&self, other: &InFlight) -> std::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
+
+impl Path {
+    /// A path at rest that measures during `measure`.
+    ///
+    /// # Errors
+    /// A queue that cannot be built as configured.
+    pub fn new(config: PathConfig, measure: Range<Time>) -> Result<Path> {
+        Ok(Path {
+            queue: config.queue.build(config.rate, config.seed)?,
+            transmitter: Transmitter::new(config.rate),
+            impairments: Impairments::new(&config.impair, config.delay, config.seed),
+            sending: None,
+            wire: BinaryHeap::new(),
+            number: 0,
+            last: measure.start,
+            dropped: Vec::new(),
+            seen: Seen::default(),
+            measure,
+            config,
+        })
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub fn advance(&mut self, now: Time, pool: &mut Pool) {
+        while let Some((done, packet)) = self.sending.take_if(|(done, _)| *done <= now) {
+            self.depart(done, packet, pool);
+            self.start(done, pool);
+        }
+    }
+
+    /// A packet arrives at the queue. Call [`advance`](Path::advance) first.
+    pub fn offer(&mut self, now: Time, ip: &[u8], pool: &mut Pool) {
+        self.account(now);
+        self.queue.enqueue(pool.packet(ip, self.config.header, now), now, &mut self.dropped);
+        if self.measure.contains(&now) {
+            self.seen.queue_max = self.seen.queue_max.max(self.queue.bytes());
+        }
+        if self.sending.is_none() {
+            self.start(now, pool);
+        }
+        self.bury(now, pool);
+    }
+
+    /// The next packet whose time has come by `now`, with that time.
+    pub fn take_due(&mut self, now: Time) -> Option<(Time, Packet)> {
+        if self.wire.peek()?.0.due > now {
+            return None;
+        }
+        self.wire.pop().map(|Reverse(flying)| (flying.due, flying.packet))
+    }
+
+    /// When something is to be done next.
+    pub fn next(&self) -> Time {
+        let sent = self.sending.as_ref().map_or(Time::MAX, |s| s.0);
+        self.wire.peek().map_or(Time::MAX, |w| w.0.due).min(sent)
+    }
+
+    /// Ends it: what was seen.
+    pub fn seen(mut self) -> Seen {
+        self.account(self.measure.end);
+        self.seen.marks = self.queue.marks();
+        self.seen
+    }
+
+    fn start(&mut self, now: Time, pool: &mut Pool) {
+        self.account(now);
+        if let Some(packet) = self.queue.dequeue(now, &mut self.dropped) {
+            let waited = now.since(packet.since());
+            if self.measure.contains(&now) {
+                self.seen.queue_delay.add(waited);
+            }
+            let bin = self.bin(now);
+            bin.queue_delay = bin.queue_delay.max(waited);
+            self.sending = Some((self.transmitter.start(packet.bytes(), now), packet));
+        }
+        self.bury(now, pool);
+    }
+
+    fn depart(&mut self, done: Time, packet: Packet, pool: &mut Pool) {
+        let (source, destination) = packet.ports();
+        // The laboratory's servers listen below the ephemeral ports.
+        let port = source.min(destination);
+        let length = u64::from(packet.bytes());
+        if self.measure.contains(&done) {
+            self.seen.carried += length;
+        }
+        *self.bin(done).bytes.entry(port).or_default() += length;
+        let extra = self.config.extra.get(&port).copied().unwrap_or(Span::ZERO);
+        match self.impairments.pass(done) {
+            Fate::Lost => {
+                self.dropped.push((packet, Drop::Loss));
+                self.bury(done, pool);
+            }
+            Fate::Arrives { at, duplicate_at } => {
+                if let Some(again) = duplicate_at {
+                    let twin = pool.packet(packet.ip(), self.config.header, packet.since());
+                    self.fly(again + extra, twin);
+                }
+                self.fly(at + extra, packet);
+            }
+        }
+    }
+
+    fn fly(&mut self, due: Time, packet: Packet) {
+        self.number += 1;
+        self.wire.push(Reverse(InFlight { due, number: self.number, packet }));
+    }
+
+    /// Counts what was dropped.
+    fn bury(&mut self, now: Time, pool: &mut Pool) {
+        while let Some((packet, why)) = self.dropped.pop() {
+            if self.measure.contains(&now) {
+                self.seen.drops += u64::from(why != Drop::Loss);
+                let (source, destination) = packet.ports();
+                *self.seen.losses.entry(source.min(destination)).or_default() += 1;
+            }
+            pool.give_back(packet);
+        }
+    }
+
+    /// The queue had its present length from the last event until `now`.
+    fn account(&mut self, now: Time) {
+        let until = now.min(self.measure.end);
+        if until > self.last {
+            self.seen.queue_integral += self.queue.bytes() as f64 * until.since(self.last).secs_f64();
+            self.last = until;
+        }
+    }
+
+    fn bin(&mut self, now: Time) -> &mut Bin {
+        let bins = &mut self.seen.bins;
+        let start = bins.last().map_or(now, |b| b.start);
+        if bins.is_empty() {
+            bins.push(Bin { start, ..Bin::default() });
+        }
+        let steps = now.since(start).nanos() / BIN.nanos();
+        bins.extend((1..=steps).map(|n| Bin { start: start + BIN * n, ..Bin::default() }));
+        let last = bins.len() - 1;
+        &mut bins[last]
+    }
+}
