@@ -13,6 +13,7 @@ pub mod ledbat_dynamic;
 pub mod ledbat_pp;
 pub mod params;
 pub mod registry;
+pub mod rledbat;
 pub mod round;
 
 pub use controller::{Controller, Recovery, Start};

@@ -1,0 +1,399 @@
+//! rLEDBAT (RFC 9840, Bagnulo 2023): a TCP receiver that holds its sender back through the receive window. Sans I/O: the host
+//! tells it of data that arrives and acknowledgements that leave, and writes the window field it returns. How large the window
+//! shall be is the business of a [`WindowControl`]; no packet, no checksum, no clock is known here.
+
+mod labels;
+mod received;
+
+use lowtide_units::{Span, Time};
+use serde::Deserialize;
+
+use crate::controller::{Controller, Start};
+use crate::events::{Ack, Cause, Congestion, Restart};
+use crate::params::{ParamError, Params};
+use crate::registry;
+pub use labels::RttRule;
+use labels::{Labels, later};
+use received::Received;
+
+/// What computes the window: LEDBAT++ of this crate, or the kernel's C code under test.
+pub trait WindowControl: std::fmt::Debug {
+    /// A segment with new data, after its RTT was taken.
+    fn on_data(&mut self, data: &Data);
+    /// A loss or a CE mark, at most one a window.
+    fn on_loss(&mut self, now: Time, srtt: Span, in_flight: u64);
+    /// Data again after a pause longer than `rto`.
+    fn on_pause(&mut self, now: Time, idle: Span, rto: Span);
+    /// The peer's segments are larger than thought.
+    fn on_mss(&mut self, mss: u32);
+    /// The window in bytes.
+    fn window(&self) -> u64;
+}
+
+/// A segment with new data, as a window control sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Data {
+    /// When it arrived.
+    pub now: Time,
+    /// Its bytes that are new.
+    pub got: u64,
+    /// Its RTT, if it gave one.
+    pub rtt: Option<Span>,
+    /// The receiver's own smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// Bytes that were permitted and had not arrived before it.
+    pub in_flight: u64,
+    /// The window was the limit within the last RTT.
+    pub limited: bool,
+    /// No more than two segments of permission are left: the flight of before a reduction has arrived.
+    pub drained: bool,
+    /// Where it ends, and the right edge on the wire: a round ends when a segment passes the edge of its start.
+    pub end: u64,
+    /// The largest edge shown.
+    pub edge: u64,
+}
+
+/// Any congestion control can drive a receive window.
+impl<C: Controller + ?Sized> WindowControl for Box<C> {
+    fn on_data(&mut self, data: &Data) {
+        // Growth asks for a limiting window here also in slow start (F.5, step 8).
+        let flight = if data.limited { data.in_flight } else { data.in_flight.min(self.cwnd() / 2) };
+        self.on_ack(&Ack {
+            now: data.now,
+            acked: data.got,
+            in_flight: flight,
+            rtt: data.rtt,
+            srtt: data.srtt,
+            delivered: data.edge,
+            prior_delivered: data.end,
+            cwnd_limited: data.limited,
+            ..Ack::default()
+        });
+    }
+
+    fn on_loss(&mut self, now: Time, srtt: Span, in_flight: u64) {
+        self.on_congestion(&Congestion { now, cause: Cause::Loss, lost: 0, in_flight, srtt });
+    }
+
+    fn on_pause(&mut self, now: Time, idle: Span, rto: Span) {
+        self.on_restart(&Restart { now, idle, rto });
+    }
+
+    fn on_mss(&mut self, mss: u32) {
+        Controller::on_mss(&mut **self, mss);
+    }
+
+    fn window(&self) -> u64 {
+        self.cwnd()
+    }
+}
+
+/// Parameters of the receiver itself; those of its window control are the control's own.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How RTTs are read off timestamps.
+    pub rtt: RttRule,
+}
+
+/// A profile of the receiver: its rule for RTTs, and the window control that it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// The name that scenarios use.
+    pub name: &'static str,
+    control: &'static str,
+    preset: &'static str,
+    rtt: RttRule,
+    /// Segments in the first window.
+    initial_segments: u32,
+}
+
+/// `rledbat`, `rledbat-enhanced`, and `rledbat-s0`, the published module as far as it shows: decrease in one step, the minimum
+/// of ten samples, one segment to begin with, the ramp left at the target (F.5).
+pub static PROFILES: [Profile; 3] = [
+    Profile { name: "rledbat", control: "ledbat_pp", preset: "", rtt: RttRule::Edge, initial_segments: 2 },
+    Profile { name: "rledbat-enhanced", control: "ledbat_pp-enhanced", preset: "", rtt: RttRule::Edge, initial_segments: 2 },
+    Profile {
+        name: "rledbat-s0",
+        control: "ledbat_pp",
+        preset: "decrease = \"step\"\nramp_exit = \"target\"\nfilter_samples = 10",
+        rtt: RttRule::FirstEcho,
+        initial_segments: 1,
+    },
+];
+
+/// The receiver of that profile with its LEDBAT++, whose parameters `params` are.
+///
+/// # Errors
+/// An unknown profile or parameter.
+pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Receiver<Box<dyn Controller>>, ParamError> {
+    let error = |reason: String| ParamError { algorithm: name.to_owned(), reason };
+    let known = || PROFILES.map(|p| p.name).join(", ");
+    let profile = PROFILES.iter().find(|p| p.name == name).ok_or_else(|| error(format!("no such receiver; known are {}", known())))?;
+    let preset = Params::from_toml(profile.preset).map_err(|e| error(e.to_string()))?;
+    let first = start.initial_window.unwrap_or(u64::from(start.mss) * u64::from(profile.initial_segments));
+    let start = Start { initial_window: Some(first), ..*start };
+    let control = registry::by_name(profile.control).map_err(|e| error(e.to_string()))?.build(&params.over(&preset), &start)?;
+    Ok(Receiver::new(Config { rtt: profile.rtt }, control, start.mss, scale))
+}
+
+/// A segment with payload that arrived; merged packets (GRO) as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// When it arrived.
+    pub now: Time,
+    /// Its sequence number.
+    pub seq: u32,
+    /// Its payload in bytes.
+    pub len: u32,
+    /// The payload of one packet on the wire (`len` unless merged).
+    pub wire: u32,
+    /// TSval and TSecr, where the connection has timestamps.
+    pub timestamps: Option<(u32, u32)>,
+    /// It was marked CE.
+    pub ce: bool,
+}
+
+/// A segment that leaves with an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outgoing {
+    /// When it leaves.
+    pub now: Time,
+    /// Its acknowledgement number.
+    pub ack: u32,
+    /// The window field as the host's own flow control wrote it.
+    pub field: u16,
+    /// Its TSval.
+    pub tsval: Option<u32>,
+}
+
+/// Windows stay below this (F.5, step 9).
+const MAX_WINDOW: u64 = (1 << 30) - 1;
+/// A pause shorter than this is none (RFC 6298's usual floor in practice, Linux TCP_RTO_MIN).
+const MIN_PAUSE: Span = Span::from_millis(200);
+/// Segments above a hole that make it a loss where there are no timestamps (F.2).
+const DUPLICATES: u64 = 3;
+
+/// One connection's receiver.
+#[derive(Debug)]
+pub struct Receiver<W> {
+    config: Config,
+    control: W,
+    mss: u64,
+    scale: u8,
+    /// Unwrapping reference; none before the first packet.
+    near: Option<u64>,
+    received: Received,
+    last_ack: u64,
+    edge: u64,
+    labels: Labels,
+    /// TSval of the segment that carried the highest byte.
+    highest_tsval: Option<u32>,
+    recover: u64,
+    /// Labels that left before this say nothing: a retransmission was seen.
+    labels_from: Time,
+    srtt: Span,
+    round_edge: u64,
+    round_bytes: u64,
+    /// When a segment last used its permission to the end.
+    used_at: Option<Time>,
+    host_limits: bool,
+    last_arrival: Option<Time>,
+}
+
+impl<W: WindowControl> Receiver<W> {
+    /// A receiver for a connection whose windows are scaled by 2^`scale`.
+    pub fn new(config: Config, control: W, mss: u32, scale: u8) -> Receiver<W> {
+        Receiver {
+            config,
+            control,
+            mss: u64::from(mss),
+            scale: scale.min(14),
+            near: None,
+            received: Received::default(),
+            last_ack: 0,
+            edge: 0,
+            labels: Labels::default(),
+            highest_tsval: None,
+            recover: 0,
+            labels_from: Time::ZERO,
+            srtt: Span::ZERO,
+            round_edge: 0,
+            round_bytes: 0,
+            used_at: None,
+            host_limits: false,
+            last_arrival: None,
+        }
+    }
+
+    /// The window that is aimed at, in bytes.
+    pub fn window(&self) -> u64 {
+        self.control.window().min(MAX_WINDOW)
+    }
+
+    /// What computes the window.
+    pub fn control(&self) -> &W {
+        &self.control
+    }
+
+    /// The receiver's smoothed RTT; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        self.srtt
+    }
+
+    /// A window of `bytes` was shown beyond `ack` before this object saw the connection (its SYN): a debt, paid with data.
+    pub fn already_shown(&mut self, ack: u32, bytes: u32) {
+        let ack = self.unwrap(ack);
+        self.edge = self.edge.max(ack + u64::from(bytes));
+    }
+
+    /// The position of a 32-bit sequence number nearest to the last one seen.
+    fn unwrap(&mut self, seq: u32) -> u64 {
+        let Some(near) = self.near else {
+            let first = (1 << 32) + u64::from(seq);
+            self.near = Some(first);
+            self.received = Received::starting_at(first);
+            (self.last_ack, self.edge, self.recover, self.round_edge) = (first, first, first, first);
+            return first;
+        };
+        near.saturating_add_signed(i64::from(seq.wrapping_sub(near as u32) as i32))
+    }
+
+    /// An acknowledgement leaves: the window field to write (F.5). Never above the host's own, never moving the right edge to
+    /// the left, zero only where the host's is.
+    pub fn on_outgoing(&mut self, out: &Outgoing) -> u16 {
+        let ack = self.unwrap(out.ack);
+        let kernel = ack + (u64::from(out.field) << self.scale);
+        let duplicate = ack == self.last_ack && self.received.something_missing();
+        let want = if duplicate { self.edge } else { ack + self.window() };
+        self.host_limits = kernel < want;
+        let field = if kernel < self.edge {
+            out.field
+        } else {
+            let edge = self.edge.max(want).min(kernel);
+            let units = (edge - ack.min(edge)).div_ceil(1 << self.scale);
+            units.max(u64::from(out.field > 0)).min(u64::from(out.field)) as u16
+        };
+        let shown = ack + (u64::from(field) << self.scale);
+        let advanced = shown > self.edge;
+        self.edge = self.edge.max(shown);
+        self.last_ack = self.last_ack.max(ack);
+        self.near = Some(self.last_ack);
+        self.received.acknowledged(ack);
+        self.labels.push(out.tsval, self.edge, out.now, advanced);
+        field
+    }
+
+    /// Data arrives (F.5).
+    pub fn on_segment(&mut self, segment: &Segment) {
+        if segment.len == 0 {
+            return;
+        }
+        if u64::from(segment.wire) > self.mss {
+            self.mss = u64::from(segment.wire);
+            self.control.on_mss(segment.wire);
+        }
+        let start = self.unwrap(segment.seq);
+        let end = start + u64::from(segment.len);
+        if end <= self.received.next() {
+            return; // Entirely old: a spurious timeout or a lost acknowledgement, no loss.
+        }
+        let lost = self.is_retransmission(segment, start);
+        self.notice_pause(segment.now, lost);
+        let rtt = if lost { None } else { self.sample(segment, end) };
+        self.note_use(segment, end);
+        let in_flight = self.edge.saturating_sub(self.received.next());
+        self.note_highest(segment, end);
+        let got = self.received.take(segment.now, start, end);
+        self.next_round(segment.now, end, got);
+        if lost {
+            self.labels_from = segment.now;
+        }
+        if lost || segment.ce {
+            if start >= self.recover {
+                self.recover = self.edge;
+                self.control.on_loss(segment.now, self.srtt, in_flight);
+            }
+            return;
+        }
+        if got > 0 {
+            self.control.on_data(&Data {
+                now: segment.now,
+                got,
+                rtt,
+                srtt: self.srtt,
+                in_flight,
+                limited: !self.host_limits && self.used_at.is_some_and(|at| segment.now.since(at) <= self.srtt),
+                drained: self.edge.saturating_sub(self.received.next()) <= 2 * self.mss,
+                end,
+                edge: self.edge,
+            });
+        }
+    }
+
+    /// F.3: below the highest byte and sent after it. Within one tick of the TSval clock, and without timestamps, the age of
+    /// the hole decides.
+    fn is_retransmission(&self, segment: &Segment, start: u64) -> bool {
+        if start >= self.received.highest() {
+            return false;
+        }
+        let hole = self.received.hole_at(start);
+        let old = hole.is_some_and(|(since, _)| segment.now.since(since) > self.srtt / 2);
+        match (segment.timestamps, self.highest_tsval) {
+            (Some((tsval, _)), Some(highest)) => later(tsval, highest) || (tsval == highest && old),
+            _ => old && hole.is_some_and(|(_, above)| above >= DUPLICATES * self.mss),
+        }
+    }
+
+    /// Silence drains the queue. Silence before a retransmission was the sender's timeout: its labels are void.
+    fn notice_pause(&mut self, now: Time, lost: bool) {
+        let rto = (self.srtt * 2).max(MIN_PAUSE);
+        let idle = self.last_arrival.map_or(Span::ZERO, |last| now.since(last));
+        self.last_arrival = Some(now);
+        if idle <= rto {
+            return;
+        }
+        self.labels.clear();
+        if !lost {
+            self.control.on_pause(now, idle, rto);
+        }
+    }
+
+    fn sample(&mut self, segment: &Segment, end: u64) -> Option<Span> {
+        let rtt = self.labels.rtt(self.config.rtt, segment.now, end, segment.timestamps.map(|(_, tsecr)| tsecr))?;
+        if segment.now - rtt < self.labels_from {
+            return None;
+        }
+        self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
+        Some(rtt)
+    }
+
+    /// Whether the segment used the permission it had when it left to within a segment (F.4), give or take a tick of its label.
+    fn note_use(&mut self, segment: &Segment, end: u64) {
+        let used = segment.timestamps.is_some_and(|(_, tsecr)| self.labels.edge_of(tsecr).is_some_and(|edge| end + self.mss > edge));
+        if used {
+            self.used_at = Some(segment.now);
+        }
+    }
+
+    fn note_highest(&mut self, segment: &Segment, end: u64) {
+        if end > self.received.highest() {
+            self.highest_tsval = segment.timestamps.map(|(tsval, _)| tsval);
+        }
+    }
+
+    /// Without timestamps a round that used the window to within two segments counts as limited.
+    fn next_round(&mut self, now: Time, end: u64, got: u64) {
+        self.round_bytes += got;
+        if end <= self.round_edge {
+            return;
+        }
+        if self.highest_tsval.is_none() && self.round_bytes + 2 * self.mss >= self.window() {
+            self.used_at = Some(now);
+        }
+        (self.round_edge, self.round_bytes) = (self.edge, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests;
