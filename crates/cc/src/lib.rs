@@ -6,13 +6,18 @@
 mod bbr;
 pub mod bbr1;
 pub mod controller;
+pub mod cubic;
+pub mod cubic_rfc9438;
 pub mod delay;
 pub mod events;
+mod hystart;
 pub mod ledbat;
 pub mod ledbat_dynamic;
 pub mod ledbat_pp;
+pub mod newreno;
 pub mod params;
 pub mod registry;
+pub mod reno_base;
 pub mod rledbat;
 pub mod round;
 

@@ -2,7 +2,10 @@
 
 use crate::bbr1;
 use crate::controller::{Controller, Start};
+use crate::cubic;
+use crate::cubic_rfc9438;
 use crate::{ledbat, ledbat_dynamic, ledbat_pp};
+use crate::newreno;
 use crate::params::{ParamError, Params};
 
 /// An algorithm under one name. Profiles of one algorithm are entries with a preset of their own.
@@ -40,6 +43,17 @@ impl Algorithm {
             .map_err(|e| ParamError { algorithm: self.name.to_owned(), reason: e.to_string() })?;
         (self.construct)(&params.over(&preset), start).map_err(|e| ParamError { algorithm: self.name.to_owned(), ..e })
     }
+}
+
+/// A best-effort rival.
+const fn rival(
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    preset: &'static str,
+    construct: fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>,
+) -> Algorithm {
+    Algorithm { name, summary, source, kind: Kind::BestEffort, preset, construct }
 }
 
 /// Every algorithm, in the order `--list` shows.
@@ -100,6 +114,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         preset: "",
         construct: bbr1::build,
     },
+    rival("cubic", "CUBIC with HyStart, as Linux has it", "Linux tcp_cubic.c", "", cubic::build),
+    rival("cubic-rfc9438", "CUBIC with HyStart++, as the RFC writes it", "RFC 9438, RFC 9406", "", cubic_rfc9438::build),
+    rival("cubic-ns3", "CUBIC as ns-3 models it: no Reno-friendly region, late HyStart", "ns-3.37 TcpCubic", cubic::NS3, cubic::build),
+    rival("reno", "Reno as Linux has it: counts segments, halves the window", "Linux tcp_cong.c", "", newreno::build),
+    rival("reno-ns3", "LinuxReno as ns-3 models it", "ns-3.37 TcpLinuxReno", newreno::NS3_LINUX, newreno::build),
+    rival("newreno", "NewReno: counts bytes, halves the flight", "RFC 5681, RFC 6582", newreno::RFC5681, newreno::build),
+    rival("newreno-period", "NewReno before byte counting: grows per acknowledgement", "RFC 2581, ns-2", newreno::PERIOD, newreno::build),
+    rival("newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", newreno::NS3, newreno::build),
 ];
 
 /// The algorithm of that name.
