@@ -20,6 +20,8 @@ pub mod registry;
 pub mod reno_base;
 pub mod rledbat;
 pub mod round;
+pub mod tcp_lp;
+pub mod tcp_nice;
 
 pub use controller::{Controller, Recovery, Start};
 pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};

@@ -7,6 +7,7 @@ use crate::cubic_rfc9438;
 use crate::{ledbat, ledbat_dynamic, ledbat_pp};
 use crate::newreno;
 use crate::params::{ParamError, Params};
+use crate::{tcp_lp, tcp_nice};
 
 /// An algorithm under one name. Profiles of one algorithm are entries with a preset of their own.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +123,22 @@ pub static ALGORITHMS: &[Algorithm] = &[
     rival("newreno", "NewReno: counts bytes, halves the flight", "RFC 5681, RFC 6582", newreno::RFC5681, newreno::build),
     rival("newreno-period", "NewReno before byte counting: grows per acknowledgement", "RFC 2581, ns-2", newreno::PERIOD, newreno::build),
     rival("newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", newreno::NS3, newreno::build),
+    Algorithm {
+        name: "tcp_lp",
+        summary: "TCP-LP: Reno that withdraws when the one-way delay passes 15 % of its range",
+        source: "RFC 6297 §4.1, Carofiglio 2010",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: tcp_lp::build,
+    },
+    Algorithm {
+        name: "tcp_nice",
+        summary: "TCP-NICE: Vegas that halves when half a round's RTTs pass 20 % of their range",
+        source: "Venkataramani 2002, Carofiglio 2010",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: tcp_nice::build,
+    },
 ];
 
 /// The algorithm of that name.
