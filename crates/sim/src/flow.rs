@@ -26,6 +26,8 @@ pub enum App {
         on: Span,
         /// Silent.
         off: Span,
+        /// The application's rate while on; none: as much as the network takes.
+        rate: Option<Rate>,
     },
     /// Datagrams of `size` bytes at an even rate, without acknowledgements.
     Datagrams {
@@ -39,10 +41,8 @@ pub enum App {
 /// A flow as planned.
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
-    /// Its name in results.
-    pub name: String,
-    /// The group it is counted with.
-    pub group: String,
+    /// The result it is counted in.
+    pub result: usize,
     /// Name in the registry.
     pub cc: String,
     /// Parameters of the algorithm.
@@ -63,8 +63,6 @@ pub struct FlowSpec {
     pub receiver: ReceiverConfig,
     /// Initial window in bytes, if the host insists.
     pub initial_window: Option<u64>,
-    /// Offset of the receiver's clock against the sender's, in ns.
-    pub clock_offset: i64,
     /// Seed of whatever the algorithm draws.
     pub seed: u64,
 }
@@ -106,8 +104,8 @@ pub struct Flow {
     pub timers: [Time; 2],
     syn_sent: Time,
     syn_timeout: Span,
-    /// OnOff: sending now.
-    on: bool,
+    /// OnOff: the end of the running burst.
+    burst_end: Time,
 }
 
 impl Flow {
@@ -121,7 +119,7 @@ impl Flow {
             timers: [Time::MAX; 2],
             syn_sent: Time::ZERO,
             syn_timeout: SYN_TIMEOUT,
-            on: false,
+            burst_end: Time::ZERO,
         }
     }
 
@@ -179,23 +177,31 @@ impl Flow {
         match spec.app {
             App::Bytes(bytes) => sender.write(bytes),
             App::Bulk => sender.write(u64::MAX),
-            App::OnOff { .. } if self.on => sender.write(u64::MAX),
+            App::OnOff { rate: None, .. } if now < self.burst_end => sender.write(u64::MAX),
             App::OnOff { .. } | App::Datagrams { .. } => {}
         }
         self.sender = Some(Box::new(sender));
         Ok(())
     }
 
-    /// The application acts: an OnOff flow turns. When it acts next.
-    pub fn turn(&mut self, now: Time) -> Option<Time> {
-        let App::OnOff { on, off } = self.spec.app else { return None };
-        self.on = !self.on;
-        match (&mut self.sender, self.on) {
-            (Some(sender), true) => sender.write(u64::MAX),
-            (Some(sender), false) => sender.stop(),
-            (None, _) => {}
+    /// The application of an OnOff flow acts. When it acts next.
+    pub fn act(&mut self, now: Time) -> Option<Time> {
+        let App::OnOff { on, off, rate } = self.spec.app else { return None };
+        if now >= self.burst_end + off || self.burst_end == Time::ZERO {
+            self.burst_end = now + on;
         }
-        Some(now + if self.on { on } else { off })
+        let sender = self.sender.as_mut();
+        if now >= self.burst_end {
+            if let Some(sender) = sender {
+                sender.stop();
+            }
+            return Some(self.burst_end + off);
+        }
+        let write = rate.map_or(u64::MAX, |_| u64::from(self.spec.sender.mss));
+        if let Some(sender) = sender {
+            sender.write(write);
+        }
+        Some(rate.map_or(self.burst_end, |rate| (now + rate.time_for(write)).min(self.burst_end)))
     }
 
     /// The next datagram and when the one after it leaves.

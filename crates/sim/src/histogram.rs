@@ -37,6 +37,20 @@ impl Histogram {
         self.max = self.max.max(span);
     }
 
+    /// Adds all of `other`'s samples.
+    pub fn merge(&mut self, other: &Histogram) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
     /// Samples so far.
     pub fn count(&self) -> u64 {
         self.count

@@ -5,6 +5,15 @@ pub mod engine;
 pub mod flow;
 pub mod histogram;
 pub mod link;
+pub mod metrics;
 pub mod packet;
+pub mod run;
 pub mod tcp;
+pub mod topology;
+pub mod traffic;
 pub mod world;
+
+pub use run::{Outcome, run};
+
+#[cfg(test)]
+mod tests;

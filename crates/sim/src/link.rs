@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use lowtide_net::{Drop, Fate, Impairments, Queue, Transmitter};
+use lowtide_net::{Drop, Fate, Impairments, Packet as _, Queue, Transmitter};
 use lowtide_units::{Rate, Span, Time};
 
 use crate::histogram::Histogram;
@@ -110,11 +110,6 @@ impl Link {
         self.transmitter.rate()
     }
 
-    /// Packets from now on take `rate`.
-    pub fn set_rate(&mut self, rate: Rate) {
-        self.transmitter.set_rate(rate);
-    }
-
     /// Bytes waiting.
     pub fn bytes(&self) -> u64 {
         self.queue.bytes()
@@ -164,8 +159,8 @@ impl Link {
         self.busy = next.is_some();
         let packet = next?;
         self.stats.delay.add(now.since(packet.queued));
-        self.stats.sent += u64::from(packet.size);
-        let left = self.transmitter.start(packet.size, now);
+        self.stats.sent += u64::from(packet.bytes());
+        let left = self.transmitter.start(packet.bytes(), now);
         let fate = self.impairments.pass(left);
         if fate == Fate::Lost {
             self.stats.drops += 1;

@@ -33,8 +33,10 @@ pub struct Packet {
     pub flow: u32,
     /// Data: the segment's number. ACK: the next segment expected.
     pub seq: u32,
-    /// Bytes on the wire.
+    /// Bytes of the IP packet.
     pub size: u32,
+    /// Bytes of link header that queues and transmitters count besides.
+    pub link_header: u32,
     /// ACK: the advertised window in bytes, from `seq` on, as rounded by the window scale.
     pub window: u32,
     /// The sender's clock when it left (TSval).
@@ -66,6 +68,7 @@ impl Packet {
             flow,
             seq: 0,
             size,
+            link_header: 0,
             window: 0,
             sent: now,
             queued: now,
@@ -98,7 +101,7 @@ pub fn ack_size(blocks: u32) -> u32 {
 
 impl lowtide_net::Packet for Packet {
     fn bytes(&self) -> u32 {
-        self.size
+        self.size + self.link_header
     }
 
     fn flow(&self) -> u64 {

@@ -26,8 +26,6 @@ enum Event {
     /// Timers of the two ends.
     Sender(u32),
     Receiver(u32),
-    /// A rate changes.
-    Rate(u32),
     /// The observer looks.
     Sample,
 }
@@ -38,6 +36,14 @@ pub trait Observer {
     fn sample(&mut self, now: Time, flows: &[Flow], stages: &[Stage]);
 }
 
+/// What carries the packets.
+pub struct Network {
+    /// Stages of all paths.
+    pub stages: Vec<Stage>,
+    /// Bytes of link header that queues count per packet.
+    pub link_header: u32,
+}
+
 /// A network and its flows.
 pub struct World {
     events: Events<Event>,
@@ -45,24 +51,21 @@ pub struct World {
     pub stages: Vec<Stage>,
     /// All flows.
     pub flows: Vec<Flow>,
-    /// Rate changes of stages, ascending in time for each stage.
-    rates: Vec<(Time, u32, lowtide_units::Rate)>,
+    link_header: u32,
     dropped: Vec<(Packet, Drop)>,
     error: Option<ParamError>,
 }
 
 impl World {
     /// A world at time zero.
-    pub fn new(stages: Vec<Stage>, flows: Vec<FlowSpec>, rates: Vec<(Time, u32, lowtide_units::Rate)>) -> World {
+    pub fn new(network: Network, flows: Vec<FlowSpec>) -> World {
+        let Network { stages, link_header } = network;
         let mut events = Events::new();
-        for (n, change) in rates.iter().enumerate() {
-            events.schedule(change.0, Event::Rate(n as u32));
-        }
         for (n, flow) in flows.iter().enumerate() {
             events.schedule(flow.start, Event::Begin(n as u32));
         }
         let flows = flows.into_iter().map(Flow::new).collect();
-        World { events, stages, flows, rates, dropped: Vec::new(), error: None }
+        World { events, stages, flows, link_header, dropped: Vec::new(), error: None }
     }
 
     /// Events handled so far.
@@ -130,12 +133,6 @@ impl World {
             Event::Syn(flow) => self.handshake(flow, now),
             Event::Sender(flow) => self.sender_timer(flow, now),
             Event::Receiver(flow) => self.receiver_timer(flow, now),
-            Event::Rate(n) => {
-                let (_, stage, rate) = self.rates[n as usize];
-                if let Some(link) = &mut self.stages[stage as usize].link {
-                    link.set_rate(rate);
-                }
-            }
             Event::Sample => {}
         }
     }
@@ -172,7 +169,7 @@ impl World {
             self.events.schedule(next, Event::App(id, number + 1));
             return self.forward(packet, now);
         }
-        if let Some(next) = flow.turn(now) {
+        if let Some(next) = flow.act(now) {
             self.events.schedule(next, Event::App(id, number + 1));
             self.send_all(id, now);
         }
@@ -187,6 +184,7 @@ impl World {
         };
         let Some(&stage) = path.get(usize::from(packet.hop)) else { return self.deliver(packet, now) };
         packet.hop += 1;
+        packet.link_header = self.link_header;
         let at = &mut self.stages[usize::from(stage)];
         match &mut at.link {
             Some(link) => {

@@ -105,9 +105,7 @@ impl Receiver {
         }
         let anomaly = self.store(packet) || had_hole || packet.is_marked() != self.last_marked;
         self.last_marked = packet.is_marked();
-        if packet.seq < self.nxt || self.echo.is_none() {
-            self.echo.get_or_insert(packet.sent);
-        }
+        self.echo.get_or_insert(packet.sent);
         self.unacknowledged += 1;
         let quick = self.quick_left > 0;
         self.quick_left = self.quick_left.saturating_sub(1);
@@ -181,8 +179,8 @@ impl Receiver {
         ack.owd = self.owd;
         ack.ce = std::mem::take(&mut self.ce);
         ack.echo = self.echo.take().unwrap_or(now);
-        let unit = self.config.scale.min(14);
-        ack.window = (self.config.buffer >> unit << unit).min(u64::from(u32::MAX)) as u32;
+        let scale = self.config.scale;
+        ack.window = ((self.config.buffer >> scale).min(u64::from(u16::MAX)) << scale) as u32;
         let blocks = if self.config.sack { self.blocks(&mut ack.sack) } else { 0 };
         ack.size = ack_size(blocks);
         self.duplicate = None;

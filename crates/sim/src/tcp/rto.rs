@@ -12,18 +12,25 @@ pub enum RtoProfile {
     Rfc,
     /// ns-3.37: as the RFC, with a granularity of 1 ms.
     Ns3,
-    /// RFC 2581's time: as RFC 6298 with a floor of 200 ms.
-    Floor200,
     /// libutp: initial 3 s, at least 1 s, whole milliseconds.
     Libutp,
 }
 
-const LINUX_VARIANCE_FLOOR: Span = Span::from_millis(200);
+impl RtoProfile {
+    /// Linux: of the variance term; the others: of the timeout.
+    fn floor(self) -> Span {
+        match self {
+            RtoProfile::Linux => Span::from_millis(200),
+            RtoProfile::Rfc | RtoProfile::Ns3 | RtoProfile::Libutp => Span::from_secs(1),
+        }
+    }
+}
 
 /// The estimator of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct RtoEstimator {
     profile: RtoProfile,
+    floor: Span,
     srtt: Span,
     /// RFC: the mean deviation RTTVAR. Linux: four times the mean deviation, its `mdev`.
     deviation: Span,
@@ -35,10 +42,11 @@ pub struct RtoEstimator {
 }
 
 impl RtoEstimator {
-    /// No sample yet.
-    pub fn new(profile: RtoProfile) -> RtoEstimator {
+    /// No sample yet; `floor` instead of the profile's own.
+    pub fn new(profile: RtoProfile, floor: Option<Span>) -> RtoEstimator {
         RtoEstimator {
             profile,
+            floor: floor.unwrap_or(profile.floor()),
             srtt: Span::ZERO,
             deviation: Span::ZERO,
             round_max: Span::ZERO,
@@ -61,7 +69,7 @@ impl RtoEstimator {
             self.sampled = true;
             self.srtt = rtt;
             self.deviation = if self.profile == RtoProfile::Linux { rtt * 2 } else { rtt / 2 };
-            self.variance = self.deviation.max(LINUX_VARIANCE_FLOOR);
+            self.variance = self.deviation.max(self.floor);
             self.round_max = self.variance;
             return;
         }
@@ -94,7 +102,7 @@ impl RtoEstimator {
             if self.round_max < self.variance {
                 self.variance = self.variance - (self.variance - self.round_max) / 4;
             }
-            self.round_max = LINUX_VARIANCE_FLOOR;
+            self.round_max = self.floor;
         }
     }
 
@@ -112,7 +120,7 @@ impl RtoEstimator {
     pub fn rto(&self) -> Span {
         let (initial, max) = match self.profile {
             RtoProfile::Linux => (Span::from_secs(1), Span::from_secs(120)),
-            RtoProfile::Rfc | RtoProfile::Floor200 => (Span::from_secs(1), Span::from_secs(60)),
+            RtoProfile::Rfc => (Span::from_secs(1), Span::from_secs(60)),
             RtoProfile::Ns3 | RtoProfile::Libutp => (Span::from_secs(3), Span::from_secs(60)),
         };
         let base = if !self.sampled { initial } else { self.unbacked() };
@@ -123,9 +131,8 @@ impl RtoEstimator {
         let four = self.deviation * 4;
         match self.profile {
             RtoProfile::Linux => self.srtt + self.variance,
-            RtoProfile::Rfc | RtoProfile::Libutp => (self.srtt + four).max(Span::from_secs(1)),
-            RtoProfile::Ns3 => (self.srtt + four.max(Span::from_millis(1))).max(Span::from_secs(1)),
-            RtoProfile::Floor200 => (self.srtt + four).max(Span::from_millis(200)),
+            RtoProfile::Rfc | RtoProfile::Libutp => (self.srtt + four).max(self.floor),
+            RtoProfile::Ns3 => (self.srtt + four.max(Span::from_millis(1))).max(self.floor),
         }
     }
 }
@@ -135,7 +142,10 @@ mod tests {
     use super::*;
 
     fn estimator(profile: RtoProfile, samples_ms: &[u64]) -> RtoEstimator {
-        let mut e = RtoEstimator::new(profile);
+        sampled(RtoEstimator::new(profile, None), samples_ms)
+    }
+
+    fn sampled(mut e: RtoEstimator, samples_ms: &[u64]) -> RtoEstimator {
         for &ms in samples_ms {
             e.sample(Span::from_millis(ms), true);
         }
@@ -157,16 +167,17 @@ mod tests {
     #[test]
     fn the_rfc_sequence_before_its_floor() {
         // Spec K.1: 300, 250, 212.5, 184.4 with a 100 ms RTT; seen here through the lower floor.
+        let lower = RtoEstimator::new(RtoProfile::Rfc, Some(Span::from_millis(200)));
         for (n, ms) in [(1, 300.0), (2, 250.0), (3, 212.5)] {
-            assert_eq!(estimator(RtoProfile::Floor200, &vec![100; n]).rto(), Span::from_millis_f64(ms));
+            assert_eq!(sampled(lower, &vec![100; n]).rto(), Span::from_millis_f64(ms));
         }
-        assert_eq!(estimator(RtoProfile::Floor200, &[100; 4]).rto(), Span::from_millis(200));
+        assert_eq!(sampled(lower, &[100; 4]).rto(), Span::from_millis(200));
         assert_eq!(estimator(RtoProfile::Rfc, &[100]).rto(), Span::from_secs(1));
     }
 
     #[test]
     fn back_off_doubles_to_the_cap_and_ends_with_a_sample() {
-        let mut e = RtoEstimator::new(RtoProfile::Linux);
+        let mut e = RtoEstimator::new(RtoProfile::Linux, None);
         let mut seen = Vec::new();
         for _ in 0..9 {
             seen.push(e.rto().nanos() / 1_000_000_000);

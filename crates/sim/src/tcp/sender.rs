@@ -37,6 +37,8 @@ pub struct SenderConfig {
     pub prr: bool,
     /// The retransmission timer.
     pub rto: RtoProfile,
+    /// Its floor, the profile's own if absent.
+    pub rto_floor: Option<Span>,
     /// Tail loss probes (RFC 8985 §7).
     pub tlp: bool,
     /// The clock that RTT samples are read from ticks this often; zero: exact.
@@ -57,6 +59,7 @@ impl SenderConfig {
             detection: Detection::Rack,
             prr: true,
             rto: RtoProfile::Linux,
+            rto_floor: None,
             tlp: true,
             granularity: Span::ZERO,
             pacing: false,
@@ -161,7 +164,7 @@ impl Delivery {
 impl Sender {
     /// A sender whose handshake took `handshake`; nothing to send yet.
     pub fn new(flow: u32, config: SenderConfig, cc: Box<dyn Controller>, handshake: Option<Span>, window: u64) -> Sender {
-        let mut rto = RtoEstimator::new(config.rto);
+        let mut rto = RtoEstimator::new(config.rto, config.rto_floor);
         if let Some(rtt) = handshake {
             rto.sample(rtt, true);
         }

@@ -1,0 +1,71 @@
+//! Runs a scenario: lays it out, plans its traffic, turns the crank, reports. Pure: the same scenario and seed give the same
+//! outcome, byte for byte.
+
+use lowtide_scenario::result::{SCHEMA, jain};
+use lowtide_scenario::{Scenario, ScenarioError, Summary};
+use lowtide_units::{Span, Time};
+
+use crate::metrics::{Sampler, Series, bottleneck, flow_result};
+use crate::topology::lay_out;
+use crate::traffic::plan;
+use crate::world::World;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The result; `wall_s` is zero, for whoever has a clock to fill in.
+    pub summary: Summary,
+    /// Series, empty if none were asked for.
+    pub series: Series,
+}
+
+/// Between two points of the series.
+pub const INTERVAL: Span = Span::from_millis(100);
+
+/// Runs `scenario` with `seed`, with series if `series`.
+///
+/// # Errors
+/// A scenario that names what does not exist or cannot be.
+pub fn run(scenario: &Scenario, seed: u64, series: bool) -> Result<Outcome, ScenarioError> {
+    let layout = lay_out(scenario, seed)?;
+    let traffic = plan(scenario, &layout.paths, seed)?;
+    let end = Time::from_secs_f64(scenario.duration_s);
+    let from = Time::from_secs_f64(scenario.warmup_s);
+    let mut world = World::new(layout.network, traffic.flows);
+    let mut sampler = Sampler::new(&traffic.rows, &layout.bottlenecks, INTERVAL, from, series);
+    world.run(end, from, INTERVAL, &mut sampler).map_err(|e| ScenarioError::new(e.to_string()))?;
+    let (series, jain_short) = sampler.finish();
+
+    let span = end.since(from);
+    let bottlenecks: Vec<_> = layout
+        .bottlenecks
+        .iter()
+        .filter_map(|(name, stage)| world.stages[usize::from(*stage)].link.as_ref().map(|link| bottleneck(name, link, span)))
+        .collect();
+    let capacity = |flow: usize| {
+        let first = layout.paths[flow].0.iter().find_map(|&stage| world.stages[usize::from(stage)].link.as_ref());
+        first.map_or(1.0, |link| link.rate().bps() as f64)
+    };
+    let flows: Vec<_> = traffic
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(row, info)| flow_result(row, info, &scenario.flows[info.flow].group, &world.flows, (from, end), capacity(info.flow)))
+        .collect();
+    let streams: Vec<f64> = flows.iter().filter(|flow| flow.jitter_ms.is_none()).map(|flow| flow.goodput_bps).collect();
+    let summary = Summary {
+        schema: SCHEMA,
+        scenario: scenario.name.clone(),
+        host: "sim".to_owned(),
+        seed,
+        duration_s: scenario.duration_s,
+        wall_s: 0.0,
+        events: world.events(),
+        bottlenecks,
+        jain: jain(&streams),
+        jain_short,
+        flows,
+        lateness_ms: None,
+    };
+    Ok(Outcome { summary, series })
+}

@@ -1,0 +1,172 @@
+//! A scenario's flows as the flows of the simulation: copies, starts, random arrivals. Knows no network.
+
+use lowtide_cc::{Params, registry};
+use lowtide_scenario::scenario::{Flow, Kind, Recovery, Rto, Tcp};
+use lowtide_scenario::{Scenario, ScenarioError, Traffic};
+use lowtide_units::{Rate, Span, Time};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use crate::flow::{App, FlowSpec};
+use crate::packet::UDP_HEADER;
+use crate::tcp::receiver::ReceiverConfig;
+use crate::tcp::rto::RtoProfile;
+use crate::tcp::sender::{Detection, SenderConfig};
+
+/// A result to be reported: one copy of a scenario's flow.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// The scenario's flow.
+    pub flow: usize,
+    /// When it starts and stops.
+    pub start: Time,
+    /// The end of its life.
+    pub stop: Time,
+}
+
+/// Every flow of the simulation and the rows they are counted in.
+pub struct Traffics {
+    /// Flows, in the order of the scenario.
+    pub flows: Vec<FlowSpec>,
+    /// Rows, in the order of the scenario.
+    pub rows: Vec<Row>,
+}
+
+/// Plans a scenario's traffic over `paths` (one for each of its flows).
+///
+/// # Errors
+/// An unknown congestion control or parameter, or traffic that the flow's kind cannot carry.
+pub fn plan(scenario: &Scenario, paths: &[(Vec<u16>, Vec<u16>)], seed: u64) -> Result<Traffics, ScenarioError> {
+    let end = Time::from_secs_f64(scenario.duration_s);
+    let mut planned = Traffics { flows: Vec::new(), rows: Vec::new() };
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        let mut rng = SmallRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64);
+        let template = template(flow, &paths[index])?;
+        for copy in 0..flow.count {
+            let jitter = if flow.start_jitter_s > 0.0 { rng.random::<f64>() * flow.start_jitter_s } else { 0.0 };
+            let start = Time::from_secs_f64(flow.start_s + flow.stagger_s * f64::from(copy) + jitter);
+            let stop = flow.stop_s.map_or(end, |stop| Time::from_secs_f64(stop).min(end));
+            let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, copy + 1) };
+            let row = planned.rows.len();
+            planned.rows.push(Row { name, flow: index, start, stop });
+            let one = FlowSpec { result: row, start, stop, seed: rng.random(), ..template.clone() };
+            arrivals(flow, one, &mut rng, &mut planned.flows);
+        }
+    }
+    Ok(planned)
+}
+
+/// The transfers of one row: one, or many for repeated and random ones.
+fn arrivals(flow: &Flow, first: FlowSpec, rng: &mut SmallRng, flows: &mut Vec<FlowSpec>) {
+    let mut at = first.start;
+    match flow.traffic {
+        Traffic::Repeat { every_s, .. } => {
+            while at < first.stop {
+                flows.push(FlowSpec { start: at, seed: rng.random(), ..first.clone() });
+                at += Span::from_secs_f64(every_s);
+            }
+        }
+        Traffic::Poisson { arrivals_per_s, mean_bytes } => {
+            let exponential = |rng: &mut SmallRng| -(1.0 - rng.random::<f64>()).ln();
+            at += Span::from_secs_f64(exponential(rng) / arrivals_per_s);
+            while at < first.stop {
+                let bytes = (exponential(rng) * mean_bytes).ceil().max(1.0) as u64;
+                flows.push(FlowSpec { start: at, app: App::Bytes(bytes), seed: rng.random(), ..first.clone() });
+                at += Span::from_secs_f64(exponential(rng) / arrivals_per_s);
+            }
+        }
+        _ => flows.push(first),
+    }
+}
+
+fn template(flow: &Flow, path: &(Vec<u16>, Vec<u16>)) -> Result<FlowSpec, ScenarioError> {
+    let rule = |reason: String| ScenarioError::new(format!("flow `{}`: {reason}", flow.name));
+    let app = app(flow).map_err(rule)?;
+    let params = Params::from(flow.params.clone());
+    if flow.kind == Kind::Tcp {
+        // Found out now instead of when the flow starts.
+        let algorithm = registry::by_name(&flow.cc).map_err(|e| rule(e.to_string()))?;
+        algorithm.build(&params, &lowtide_cc::Start::default()).map_err(|e| rule(e.to_string()))?;
+    }
+    let (sender, receiver) = endpoints(&flow.tcp);
+    Ok(FlowSpec {
+        result: 0,
+        cc: flow.cc.clone(),
+        params,
+        start: Time::ZERO,
+        stop: Time::MAX,
+        app,
+        forward: path.0.clone(),
+        reverse: path.1.clone(),
+        sender,
+        receiver,
+        initial_window: flow.tcp.initial_window.map(|segments| u64::from(segments) * u64::from(flow.tcp.mss)),
+        seed: 0,
+    })
+}
+
+fn app(flow: &Flow) -> Result<App, String> {
+    let positive = |value: f64, key: &str| if value > 0.0 { Ok(value) } else { Err(format!("`{key}` must be above 0")) };
+    let app = match flow.traffic {
+        Traffic::Bulk => App::Bulk,
+        Traffic::Finite { bytes } => App::Bytes(bytes),
+        Traffic::Repeat { bytes, every_s } => {
+            positive(every_s, "every_s")?;
+            App::Bytes(bytes)
+        }
+        Traffic::Poisson { arrivals_per_s, mean_bytes } => {
+            positive(arrivals_per_s, "arrivals_per_s")?;
+            App::Bytes(positive(mean_bytes, "mean_bytes")? as u64)
+        }
+        Traffic::OnOff { on_s, off_s, rate_mbps } => App::OnOff {
+            on: Span::from_secs_f64(positive(on_s, "on_s")?),
+            off: Span::from_secs_f64(positive(off_s, "off_s")?),
+            rate: rate_mbps.map(|rate| positive(rate, "rate_mbps").map(Rate::from_mbps_f64)).transpose()?,
+        },
+        Traffic::Cbr { rate_kbps, packet_bytes } => App::Datagrams {
+            rate: Rate::from_mbps_f64(positive(rate_kbps, "rate_kbps")? / 1000.0),
+            size: packet_bytes.checked_sub(UDP_HEADER).ok_or("`packet_bytes` must be at least 28, IP and UDP headers included")?,
+        },
+    };
+    match (flow.kind, matches!(app, App::Datagrams { .. })) {
+        (Kind::Tcp, false) | (Kind::Udp, true) => Ok(app),
+        (Kind::Tcp, true) => Err("cbr traffic needs `kind = \"udp\"`; a TCP application with a rate is on_off with `rate_mbps`".to_owned()),
+        (Kind::Udp, false) => Err("kind udp carries cbr traffic only".to_owned()),
+        (kind @ (Kind::Rledbat | Kind::Utp), _) => Err(format!("the simulator does not run kind {kind:?}; it runs tcp and udp").to_lowercase()),
+    }
+}
+
+fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
+    let sender = SenderConfig {
+        mss: tcp.mss,
+        detection: match tcp.recovery {
+            Recovery::Rack => Detection::Rack,
+            Recovery::Sack => Detection::Rfc6675,
+            Recovery::Newreno => Detection::NewReno,
+        },
+        prr: tcp.recovery != Recovery::Newreno,
+        rto: match tcp.rto {
+            Rto::Linux => RtoProfile::Linux,
+            Rto::Rfc => RtoProfile::Rfc,
+            Rto::Ns3 => RtoProfile::Ns3,
+        },
+        rto_floor: tcp.min_rto_ms.map(Span::from_millis_f64),
+        tlp: tcp.recovery == Recovery::Rack,
+        granularity: Span::from_millis_f64(tcp.timestamp_ms),
+        pacing: tcp.pacing,
+        ecn: tcp.ecn,
+        group: tcp.delayed_ack,
+    };
+    let receiver = ReceiverConfig {
+        every: tcp.delayed_ack,
+        delay: Span::from_millis_f64(tcp.ack_timer_ms),
+        quick: tcp.quickack,
+        sack: tcp.recovery != Recovery::Newreno,
+        buffer: tcp.rcvbuf_bytes.unwrap_or(1 << 30),
+        mss: tcp.mss,
+        scale: tcp.window_scale,
+    };
+    (sender, receiver)
+}
