@@ -5,7 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::load::Programs;
+use crate::cgroup::Group;
+use crate::interfaces::{Interfaces, has_tcx};
+use crate::load::{Programs, descriptor};
 use crate::stats::{FlowSnapshot, Totals};
 
 /// The queueing delay a group aims at.
@@ -34,7 +36,10 @@ pub struct Config {
 /// The receiver at work on one cgroup. Dropping it detaches everything; so does the kernel if the process dies.
 #[derive(Debug)]
 pub struct Receiver {
+    // Dropped in this order: first nothing is lowered any more, then nothing is measured.
+    interfaces: Interfaces,
     programs: Programs,
+    group: Group,
 }
 
 impl Receiver {
@@ -44,7 +49,10 @@ impl Receiver {
     /// # Errors
     /// The kernel refuses a program (its verifier's last lines are in the message), or an attachment.
     pub fn attach(cgroup: &Path, config: &Config) -> Result<Receiver> {
-        Ok(Receiver { programs: Programs::load(cgroup, config)? })
+        let group = Group::open(cgroup)?;
+        let mut receiver = Receiver { interfaces: Interfaces::default(), programs: Programs::load(group.path(), config)?, group };
+        receiver.poll_interfaces()?;
+        Ok(receiver)
     }
 
     /// Attaches to interfaces and network namespaces that have appeared since. Call it about once a second.
@@ -52,7 +60,14 @@ impl Receiver {
     /// # Errors
     /// The interfaces cannot be listed.
     pub fn poll_interfaces(&mut self) -> Result<()> {
-        self.programs.attach_interfaces()
+        self.programs.keep_alive()?;
+        let program = self.programs.egress(has_tcx())?;
+        self.interfaces.cover(descriptor(&program), &self.group.processes()?)
+    }
+
+    /// Interfaces the outgoing side is attached to now.
+    pub fn interfaces(&self) -> usize {
+        self.interfaces.count()
     }
 
     /// Every flow that is open now.

@@ -3,9 +3,11 @@
 
 pub mod attach;
 pub mod cgroup;
+mod interfaces;
 mod load;
 pub mod probe;
 pub mod stats;
+mod wire;
 
 pub use attach::{Config, Receiver, Target};
 pub use stats::{FlowSnapshot, Mode, Phase, Totals};

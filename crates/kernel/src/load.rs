@@ -1,29 +1,109 @@
-//! The BPF object in the kernel: loading and reading it.
+//! The BPF object in the kernel: loading it, attaching it to a cgroup, reading its maps. Knows no interface.
 
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, Program};
 
-use crate::attach::Config;
+use crate::attach::{Config, Target};
 use crate::stats::{FlowSnapshot, Totals};
+use crate::wire;
 
+/// What clang made of bpf/receive.bpf.c.
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/receive.bpf.o")));
+
+/// An ELF file in memory is read through its structs.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+/// The loaded programs and their attachment to the cgroup; both end with this value, or with the process.
 #[derive(Debug)]
-pub(crate) struct Programs;
+pub(crate) struct Programs {
+    object: Object,
+    _links: Vec<Link>,
+}
 
 impl Programs {
     pub(crate) fn load(cgroup: &Path, config: &Config) -> Result<Programs> {
-        bail!("{}: group `{}` cannot be managed: this build has no BPF programs yet", cgroup.display(), config.name)
+        let object = load(config)?;
+        let dir = File::open(cgroup).with_context(|| format!("{}: the cgroup cannot be opened", cgroup.display()))?;
+        let attach = |name: &str| -> Result<Link> {
+            let program = object.progs_mut().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))?;
+            program.attach_cgroup(dir.as_raw_fd()).with_context(|| {
+                format!("{}: the kernel does not attach `{name}` to this cgroup; it must be a cgroup v2 directory, and you need CAP_NET_ADMIN", cgroup.display())
+            })
+        };
+        let links = vec![attach("receive")?, attach("connection")?];
+        let programs = Programs { object, _links: links };
+        programs.keep_alive()?;
+        Ok(programs)
     }
 
-    pub(crate) fn attach_interfaces(&mut self) -> Result<()> {
-        Ok(())
+    /// The egress program for tcx or for clsact.
+    pub(crate) fn egress(&self, tcx: bool) -> Result<Program<'_>> {
+        program(&self.object, if tcx { "transmit_tcx" } else { "transmit_clsact" })
+    }
+
+    /// Tells the clsact program, which the kernel keeps when we die, that we have not.
+    pub(crate) fn keep_alive(&self) -> Result<()> {
+        let map = self.map(".data.alive")?;
+        map.update(&0u32.to_ne_bytes(), &wire::monotonic_now().to_ne_bytes(), MapFlags::ANY).context("the sign of life cannot be written")
     }
 
     pub(crate) fn flows(&self) -> Result<Vec<FlowSnapshot>> {
-        Ok(Vec::new())
+        let map = self.map("snapshots")?;
+        let now = wire::monotonic_now();
+        // A flow may close between its key and its value.
+        Ok(map
+            .keys()
+            .filter_map(|key| Some((u64::from_ne_bytes(key.as_slice().try_into().ok()?), map.lookup(&key, MapFlags::ANY).ok()??)))
+            .filter_map(|(cookie, value)| wire::flow(cookie, &value, now))
+            .collect())
     }
 
     pub(crate) fn totals(&self) -> Result<Totals> {
-        Ok(Totals::default())
+        let per_cpu = self.map("totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).context("the counters cannot be read")?;
+        Ok(wire::totals(&per_cpu.unwrap_or_default()))
     }
+
+    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>> {
+        self.object.maps().find(|m| m.name().to_string_lossy().ends_with(name)).ok_or_else(|| anyhow!("the BPF object has no map `{name}`"))
+    }
+}
+
+fn program<'a>(object: &'a Object, name: &str) -> Result<Program<'a>> {
+    object.progs().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))
+}
+
+/// The object in the kernel, attached to nothing.
+pub(crate) fn load(config: &Config) -> Result<Object> {
+    let mut open = ObjectBuilder::default().name("lowtide")?.open_memory(&OBJECT.0).context("the BPF object in this binary cannot be opened")?;
+    configure(&mut open, config)?;
+    for mut program in open.progs_mut() {
+        // tcx is newer than the oldest kernel served.
+        if program.name() == OsStr::new("transmit_tcx") {
+            program.set_autoload(crate::interfaces::has_tcx());
+        }
+    }
+    open.load().map_err(|e| {
+        anyhow!("the kernel refuses the BPF programs: {e:#}; `lowtide doctor` says what this machine lacks (BTF, CAP_BPF and CAP_NET_ADMIN are needed)")
+    })
+}
+
+fn configure(open: &mut OpenObject, config: &Config) -> Result<()> {
+    let value = [u8::from(config.target == Target::Enhanced), u8::from(config.dscp_le)];
+    for mut map in open.maps_mut() {
+        if map.name().to_string_lossy().ends_with(".rodata.config") {
+            return map.set_initial_value(&value).context("the configuration cannot be written into the BPF object");
+        }
+    }
+    bail!("the BPF object has no configuration")
+}
+
+/// A program's descriptor, for attachments that libbpf-rs does not wrap.
+pub(crate) fn descriptor<'a>(program: &'a Program<'_>) -> BorrowedFd<'a> {
+    program.as_fd()
 }

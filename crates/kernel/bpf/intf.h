@@ -1,0 +1,38 @@
+// What user space and the programs share: the group's configuration, its counters, a flow's snapshot. Mirrored by
+// src/wire.rs, which a test compares with these sizes and offsets. Knows no kernel type.
+#ifndef LOWTIDE_INTF_H
+#define LOWTIDE_INTF_H
+
+#include "types.h"
+
+#define MAX_FLOWS 16384
+#define MAX_PATHS 4096
+
+struct group_config {
+	u8 enhanced, dscp_le;
+};
+
+// Addresses are four words in network order, IPv4 as ::ffff:a.b.c.d.
+struct path_key {
+	u32 remote[4];
+};
+
+struct flow_snapshot {
+	u32 local[4], remote[4];
+	u16 local_port, remote_port;       // host order
+	u8 timestamps, phase, window_scale, pad;
+	u64 bytes, segments, retransmissions, slowdowns;
+	u64 base_rtt, rtt, queueing;       // ns; all ones: unknown
+	u64 window, path_window;           // bytes
+	u64 path_flows;
+	u64 last, born;                    // CLOCK_MONOTONIC ns
+};
+
+struct group_totals {
+	u64 bytes, segments, flows, unmanaged, retransmissions, losses, slowdowns, lowered, samples;
+	u64 queueing_sum, queueing_count;  // ns and segments
+	u64 yielded;                       // ns
+	u64 unparsed;
+};
+
+#endif

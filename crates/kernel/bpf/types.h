@@ -1,0 +1,36 @@
+// Integer names and helpers for code that runs both in the kernel and natively in tests. Knows neither.
+#ifndef LOWTIDE_TYPES_H
+#define LOWTIDE_TYPES_H
+
+#ifdef __bpf__
+#include <linux/types.h>
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+#define INLINE static inline __attribute__((always_inline))
+#else
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+#define INLINE static inline
+#endif
+
+// What the compiler shall not look through, lest it make a branch of it.
+#define OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
+#define NS_PER_MS 1000000ULL
+#define NS_PER_S 1000000000ULL
+
+INLINE u64 min_u64(u64 a, u64 b) { return a < b ? a : b; }
+INLINE u64 max_u64(u64 a, u64 b) { return a > b ? a : b; }
+
+// Serial arithmetic (RFC 1982) for sequence numbers and timestamps: a is after b.
+INLINE int after(u32 a, u32 b) { return (s32)(a - b) > 0; }
+INLINE int not_before(u32 a, u32 b) { return (s32)(a - b) >= 0; }
+
+#endif

@@ -1,0 +1,42 @@
+//! Compiles the BPF object with clang and the same headers natively for the tests and the simulator.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+fn main() -> Result<()> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").context("OUT_DIR is not set: run through cargo")?);
+    println!("cargo:rerun-if-changed=bpf");
+    bpf(&out)?;
+    cc::Build::new().file("bpf/native.c").include("bpf").warnings(true).extra_warnings(true).opt_level(2).compile("lowtide_native");
+    Ok(())
+}
+
+/// No header of the build machine's kernel but its user-space interface is used: CO-RE relocates the rest at load time.
+fn bpf(out: &Path) -> Result<()> {
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let libbpf = env::var("DEP_BPF_INCLUDE").context("DEP_BPF_INCLUDE is not set: libbpf-sys must be a dependency")?;
+    let object = out.join("receive.bpf.o");
+    let status = Command::new(&clang)
+        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-c", "bpf/receive.bpf.c", "-I", &libbpf])
+        .args(multiarch())
+        .arg("-o")
+        .arg(&object)
+        .status()
+        .with_context(|| format!("`{clang}` cannot be run: apt-get install clang (or set CLANG)"))?;
+    if !status.success() {
+        bail!("clang could not compile bpf/receive.bpf.c ({status}); its messages are above");
+    }
+    // Only the type information is needed of what -g adds.
+    let _optional = Command::new("llvm-strip").arg("-g").arg(&object).status();
+    Ok(())
+}
+
+/// Debian keeps asm/types.h, which linux/types.h includes, in a directory named after the machine.
+fn multiarch() -> Vec<String> {
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let dir = format!("/usr/include/{arch}-linux-gnu");
+    if Path::new(&dir).exists() { vec!["-I".to_owned(), dir] } else { Vec::new() }
+}

@@ -1,0 +1,130 @@
+//! The outgoing side: the egress program on every interface of every network namespace the group uses, by tcx or clsact.
+//! Knows no cgroup program and no map.
+
+#![expect(unsafe_code, reason = "libbpf-rs has no safe wrapper for a tcx link")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use libbpf_rs::{TC_EGRESS, TcHook, TcHookBuilder};
+use nix::net::if_::if_nameindex;
+use nix::sched::{CloneFlags, setns};
+
+use crate::probe;
+
+/// Our place among the clsact filters of an interface.
+const PRIORITY: u32 = 0x6c74;
+
+/// Whether this kernel has tcx (since 6.6).
+pub(crate) fn has_tcx() -> bool {
+    probe::kernel_version() >= (6, 6)
+}
+
+/// The egress program's attachments, by namespace (inode) and interface index.
+#[derive(Debug, Default)]
+pub(crate) struct Interfaces {
+    attached: BTreeMap<(u64, u32), Attachment>,
+}
+
+#[derive(Debug)]
+enum Attachment {
+    /// Closing the descriptor detaches.
+    Tcx { _link: OwnedFd },
+    /// The kernel keeps a filter until it is removed, in its own namespace.
+    Clsact { program: OwnedFd, index: u32, namespace: File },
+}
+
+impl Interfaces {
+    /// Attaches `program` wherever it is missing: in our own namespace and in those of `processes`.
+    pub(crate) fn cover(&mut self, program: BorrowedFd<'_>, processes: &[u32]) -> Result<()> {
+        let mut seen = vec![self.cover_namespace(program, "/proc/self/ns/net")?];
+        for pid in processes {
+            let path = format!("/proc/{pid}/ns/net");
+            match fs::metadata(&path) {
+                Ok(m) if !seen.contains(&m.ino()) => seen.push(self.cover_namespace(program, &path)?),
+                // Covered already, or the process has ended.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn cover_namespace(&mut self, program: BorrowedFd<'_>, path: &str) -> Result<u64> {
+        let namespace = File::open(path).with_context(|| format!("{path}: the network namespace cannot be opened"))?;
+        let inode = namespace.metadata()?.ino();
+        let attached = &mut self.attached;
+        // A thread of its own enters the namespace: ours must not change.
+        thread::scope(|scope| {
+            let work = || -> Result<()> {
+                setns(&namespace, CloneFlags::CLONE_NEWNET).with_context(|| format!("{path}: the namespace cannot be entered; CAP_SYS_ADMIN is needed"))?;
+                let present: Vec<u32> = if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect();
+                attached.retain(|(ns, index), _| *ns != inode || present.contains(index));
+                for index in present {
+                    if let std::collections::btree_map::Entry::Vacant(entry) = attached.entry((inode, index)) {
+                        entry.insert(attach(program, index, &namespace)?);
+                    }
+                }
+                Ok(())
+            };
+            scope.spawn(work).join().map_err(|_| anyhow!("{path}: attaching to its interfaces failed"))?
+        })?;
+        Ok(inode)
+    }
+
+    /// Interfaces covered.
+    pub(crate) fn count(&self) -> usize {
+        self.attached.len()
+    }
+}
+
+fn attach(program: BorrowedFd<'_>, index: u32, namespace: &File) -> Result<Attachment> {
+    if has_tcx() {
+        return tcx(program, index).map(|link| Attachment::Tcx { _link: link }).with_context(|| format!("interface {index}: tcx does not take the program"));
+    }
+    clsact(program, index).with_context(|| format!("interface {index}: clsact does not take the program"))?;
+    Ok(Attachment::Clsact { program: program.try_clone_to_owned()?, index, namespace: namespace.try_clone()? })
+}
+
+fn tcx(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no options are passed; the descriptor and the index are plain numbers to the kernel.
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null()) };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: a descriptor that was just made for us and that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Our filter on an interface: the handle is the owner's process id, so that two runs do not meet.
+fn filter(program: BorrowedFd<'_>, index: u32) -> TcHook {
+    TcHookBuilder::new(program).ifindex(index as i32).replace(true).handle(std::process::id()).priority(PRIORITY).hook(TC_EGRESS)
+}
+
+fn clsact(program: BorrowedFd<'_>, index: u32) -> Result<()> {
+    let mut hook = filter(program, index);
+    // The queue discipline may be there already, ours or another's; it is never removed.
+    let _exists = hook.create();
+    hook.attach()?;
+    Ok(())
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        if let Attachment::Clsact { program, index, namespace } = self {
+            let (program, index) = (program.as_fd(), *index);
+            thread::scope(|scope| {
+                let detach = || {
+                    // The interface or its namespace may be gone, and its filters with it.
+                    let _gone = setns(&*namespace, CloneFlags::CLONE_NEWNET).is_ok() && filter(program, index).detach().is_ok();
+                };
+                // A thread that cannot be had leaves a filter that falls silent by itself (ALIVE_NS).
+                let _detached = scope.spawn(detach).join();
+            });
+        }
+    }
+}

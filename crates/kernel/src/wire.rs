@@ -1,0 +1,103 @@
+//! The structs of bpf/intf.h as bytes from the kernel's maps. A test compares the layouts. Knows no map.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use lowtide_units::Span;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::stats::{FlowSnapshot, Mode, Phase, Totals};
+
+/// `struct flow_snapshot`: where each field begins.
+pub(crate) mod flow_at {
+    pub(crate) const LOCAL: usize = 0;
+    pub(crate) const REMOTE: usize = 16;
+    pub(crate) const LOCAL_PORT: usize = 32;
+    pub(crate) const REMOTE_PORT: usize = 34;
+    pub(crate) const TIMESTAMPS: usize = 36;
+    pub(crate) const PHASE: usize = 37;
+    pub(crate) const SCALE: usize = 38;
+    pub(crate) const COUNTERS: usize = 40;
+    pub(crate) const SIZE: usize = COUNTERS + 12 * 8;
+}
+
+/// `struct group_totals`: so many 64-bit counters.
+pub(crate) const TOTALS: usize = 13;
+
+/// All ones: the kernel does not know.
+const UNKNOWN: u64 = u64::MAX;
+
+/// The kernel's `bpf_ktime_get_ns`.
+pub(crate) fn monotonic_now() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+fn known(ns: u64) -> Option<Span> {
+    (ns != UNKNOWN).then(|| Span::from_nanos(ns))
+}
+
+fn phase(number: u8) -> Phase {
+    match number {
+        0 => Phase::SlowStart,
+        1 => Phase::Avoidance,
+        2 => Phase::Drain,
+        3 => Phase::Freeze,
+        4 => Phase::Ramp,
+        _ => Phase::SlowStartAfterTimeout,
+    }
+}
+
+fn address(bytes: &[u8], at: usize, port_at: usize) -> Option<SocketAddr> {
+    let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
+    let port = u16::from_ne_bytes(bytes.get(port_at..port_at + 2)?.try_into().ok()?);
+    Some(SocketAddr::new(IpAddr::V6(Ipv6Addr::from(octets)).to_canonical(), port))
+}
+
+fn counter(bytes: &[u8], index: usize) -> u64 {
+    bytes.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+/// A `struct flow_snapshot`; none if it is too short to be one.
+pub(crate) fn flow(cookie: u64, bytes: &[u8], now: u64) -> Option<FlowSnapshot> {
+    use flow_at::*;
+    let counters = bytes.get(COUNTERS..SIZE)?;
+    let at = |index| counter(counters, index);
+    Some(FlowSnapshot {
+        cookie,
+        local: address(bytes, LOCAL, LOCAL_PORT)?,
+        remote: address(bytes, REMOTE, REMOTE_PORT)?,
+        mode: if bytes[TIMESTAMPS] != 0 { Mode::Timestamps } else { Mode::Edge },
+        phase: phase(bytes[PHASE]),
+        window_scale: bytes[SCALE],
+        bytes: at(0),
+        segments: at(1),
+        retransmissions: at(2),
+        slowdowns: at(3),
+        base_rtt: known(at(4)),
+        rtt: known(at(5)),
+        queueing_delay: known(at(6)),
+        window: at(7),
+        path_window: at(8),
+        path_flows: at(9) as u32,
+        idle: Span::from_nanos(now.saturating_sub(at(10))),
+        age: Span::from_nanos(now.saturating_sub(at(11))),
+    })
+}
+
+/// The sum of each processor's `struct group_totals`.
+pub(crate) fn totals(per_cpu: &[Vec<u8>]) -> Totals {
+    let sum = |index| per_cpu.iter().map(|one| counter(one, index)).sum::<u64>();
+    Totals {
+        bytes: sum(0),
+        segments: sum(1),
+        flows: sum(2),
+        unmanaged: sum(3),
+        retransmissions: sum(4),
+        losses: sum(5),
+        slowdowns: sum(6),
+        lowered: sum(7),
+        samples: sum(8),
+        mean_queueing_delay: sum(9).checked_div(sum(10)).map(Span::from_nanos),
+        yielded: Span::from_nanos(sum(11)),
+        unparsed: sum(12),
+    }
+}
