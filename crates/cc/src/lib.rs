@@ -14,6 +14,7 @@ mod hystart;
 pub mod ledbat;
 pub mod ledbat_dynamic;
 pub mod ledbat_pp;
+pub mod libutp;
 pub mod newreno;
 pub mod params;
 pub mod registry;

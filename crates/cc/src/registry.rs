@@ -7,6 +7,7 @@ use crate::cubic_rfc9438;
 use crate::{ledbat, ledbat_dynamic, ledbat_pp};
 use crate::newreno;
 use crate::params::{ParamError, Params};
+use crate::libutp;
 use crate::{tcp_lp, tcp_nice};
 
 /// An algorithm under one name. Profiles of one algorithm are entries with a preset of their own.
@@ -138,6 +139,22 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: "",
         construct: tcp_nice::build,
+    },
+    Algorithm {
+        name: "libutp",
+        summary: "libutp: LEDBAT at 3000 bytes per RTT, losses at most every 100 ms",
+        source: "libutp 3110314 (2016)",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: libutp::build,
+    },
+    Algorithm {
+        name: "libutp-mod",
+        summary: "libutp-mod: one packet per RTT, losses at most once an RTT",
+        source: "Alsaadi 2018, libutp-mod 0c452e1",
+        kind: Kind::Scavenger,
+        preset: libutp::MOD,
+        construct: libutp::build,
     },
 ];
 
