@@ -6,6 +6,12 @@ use crate::cubic;
 use crate::cubic_rfc9438;
 use crate::{ledbat, ledbat_dynamic, ledbat_pp};
 use crate::newreno;
+use crate::vegas;
+use crate::westwood;
+use crate::dctcp;
+use crate::scalable;
+use crate::highspeed;
+use crate::hybla;
 use crate::params::{ParamError, Params};
 use crate::libutp;
 use crate::{tcp_lp, tcp_nice};
@@ -124,6 +130,20 @@ pub static ALGORITHMS: &[Algorithm] = &[
     rival("newreno", "NewReno: counts bytes, halves the flight", "RFC 5681, RFC 6582", newreno::RFC5681, newreno::build),
     rival("newreno-period", "NewReno before byte counting: grows per acknowledgement", "RFC 2581, ns-2", newreno::PERIOD, newreno::build),
     rival("newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", newreno::NS3, newreno::build),
+    rival("vegas", "Vegas: holds two to four queued segments", "Brakmo 1995, Linux tcp_vegas.c", "", vegas::build),
+    rival("vegas-linux", "Vegas with Linux's divisor, the base RTT", "Linux tcp_vegas.c", vegas::LINUX, vegas::build),
+    rival("vegas-ns3", "Vegas as ns-3 models it: a loss costs one segment", "ns-3.37 TcpVegas", vegas::NS3, vegas::build),
+    rival("westwood", "Westwood+: a loss leaves what the bandwidth fills", "Linux tcp_westwood.c", "", westwood::build),
+    rival("westwood-ns3", "Westwood as ns-3 models it: bandwidth per acknowledgement", "ns-3.37 TcpWestwood", westwood::NS3, westwood::build),
+    rival("westwood_plus-ns3", "Westwood+ as ns-3 models it", "ns-3.37 TcpWestwoodPlus", westwood::NS3_PLUS, westwood::build),
+    rival("dctcp", "DCTCP: cuts by the share of marked bytes", "RFC 8257", "", dctcp::build),
+    rival("dctcp-ns3", "DCTCP as ns-3 models it: a loss cuts by alpha too", "ns-3.37 TcpDctcp", dctcp::NS3, dctcp::build),
+    rival("scalable", "Scalable TCP: one segment per hundred, an eighth off", "Linux tcp_scalable.c", "", scalable::build),
+    rival("scalable-ns3", "Scalable TCP as ns-3 models it: one per fifty", "ns-3.37 TcpScalable", scalable::NS3, scalable::build),
+    rival("highspeed", "HighSpeed TCP", "RFC 3649", "", highspeed::build),
+    rival("highspeed-ns3", "HighSpeed TCP on ns-3's base", "ns-3.37 TcpHighSpeed", highspeed::NS3, highspeed::build),
+    rival("hybla", "Hybla: grows as at an RTT of 25 ms", "Linux tcp_hybla.c", "", hybla::build),
+    rival("hybla-ns3", "Hybla as ns-3 models it: 50 ms", "ns-3.37 TcpHybla", hybla::NS3, hybla::build),
     Algorithm {
         name: "tcp_lp",
         summary: "TCP-LP: Reno that withdraws when the one-way delay passes 15 % of its range",

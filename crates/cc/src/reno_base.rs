@@ -143,6 +143,13 @@ impl Window {
         if self.in_slow_start() { self.slow_start(n) } else { n }
     }
 
+    /// As `slow_start_on`, but what is left is in segments whatever the base counts: for laws with an avoidance of their own.
+    pub fn left_in_segments(&mut self, ack: &Ack) -> f64 {
+        let avoiding = !self.in_slow_start();
+        let rest = self.slow_start_on(ack);
+        if avoiding && rest > 0.0 { self.segments(ack.acked) } else { rest }
+    }
+
     /// +1 a window: counted, or as SMSS²/cwnd where the base counts acknowledgements.
     pub fn avoid_as_reno(&mut self, n: f64) {
         if self.base.per_ack {
