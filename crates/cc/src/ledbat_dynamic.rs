@@ -16,6 +16,7 @@ pub struct Config {
     /// TARGET (Abu 2010 §III: 25 ms).
     pub target_ms: f64,
     /// The gain before the flow is steady, in segments per RTT and second of offset (40: TCP's ramp at 25 ms).
+    #[serde(alias = "gain_per_s")]
     pub initial_gain_per_s: f64,
     /// How the printed formula 10^⌈log10[cwnd]⌉ / cwnd is read.
     pub reading: Reading,
