@@ -422,7 +422,7 @@ duration_s = 60.0
 kind = "dumbbell"
 rate_mbps = 20.0
 rtt_ms = 20.0
-queue = { kind = "droptail", ms = 500 }
+queue = { kind = "drop_tail", ms = 500 }
 
 [[flows]]
 name = "bulk"
@@ -462,8 +462,8 @@ traffic = { kind = "cbr", rate_kbps = 64, packet_bytes = 160 }
     fn errors_name_line_key_and_what_is_allowed() {
         let message = Scenario::parse(&DEMO.replace("rtt_ms", "rtt_msec")).expect_err("unknown key").to_string();
         assert!(message.contains("rtt_msec") && message.contains("rtt_ms"), "{message}");
-        let message = Scenario::parse(&DEMO.replace("droptail", "dropptail")).expect_err("unknown kind").to_string();
-        assert!(message.contains("dropptail") && message.contains("droptail") && message.contains("line 4"), "{message}");
+        let message = Scenario::parse(&DEMO.replace("drop_tail", "dropp_tail")).expect_err("unknown kind").to_string();
+        assert!(message.contains("dropp_tail") && message.contains("drop_tail") && message.contains("line 4"), "{message}");
         let message = Scenario::parse(&DEMO.replace("cc = \"cubic\"\n", "")).expect_err("no cc").to_string();
         assert!(message.contains("bulk") && message.contains("cc"), "{message}");
     }

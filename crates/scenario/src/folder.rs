@@ -1,0 +1,129 @@
+//! A result's folder: `summary.json`, the series and the scenario it came from. It appears whole or not at all.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::result::Summary;
+use crate::series::Series;
+
+/// The scenario's text in a result's folder.
+pub const SCENARIO: &str = "scenario.toml";
+
+/// A result as it lies on disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultDir {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// The scenario it came from, as text.
+    pub scenario: String,
+    /// Its summary.
+    pub summary: Summary,
+    /// Its series, where they were kept.
+    pub series: Option<Series>,
+}
+
+impl ResultDir {
+    /// Writes a result to `dir`: everything into a folder beside it, which then takes the name. An older result there is
+    /// replaced; a folder that holds something else is left alone.
+    ///
+    /// # Errors
+    /// A folder that cannot be written, or that is no result.
+    pub fn write(dir: &Path, scenario: &str, summary: &Summary, series: Option<&Series>) -> io::Result<()> {
+        let part = sibling(dir, "part");
+        if part.exists() {
+            fs::remove_dir_all(&part)?;
+        }
+        fs::create_dir_all(&part)?;
+        fs::write(part.join(SCENARIO), scenario)?;
+        if let Some(series) = series {
+            series.write(&part)?;
+        }
+        summary.write(&part)?;
+        if dir.exists() && !ResultDir::is_one(dir) && fs::read_dir(dir)?.next().is_some() {
+            fs::remove_dir_all(&part)?;
+            let reason = format!("{} holds files that are no result of lowtide; name another folder", dir.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+        }
+        if dir.exists() {
+            fs::remove_dir_all(dir)?;
+        }
+        fs::rename(part, dir)
+    }
+
+    /// Whether `dir` holds a finished result: what a resumed sweep need not run again.
+    pub fn is_one(dir: &Path) -> bool {
+        dir.join("summary.json").is_file()
+    }
+
+    /// Reads a result.
+    ///
+    /// # Errors
+    /// A folder that holds none, with the file that is missing or broken.
+    pub fn read(dir: &Path) -> io::Result<ResultDir> {
+        let path = dir.join(SCENARIO);
+        let missing = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        Ok(ResultDir {
+            path: dir.to_owned(),
+            scenario: fs::read_to_string(&path).map_err(missing)?,
+            summary: Summary::read(dir)?,
+            series: Series::read(dir)?,
+        })
+    }
+
+    /// The folders of results at or under `dir` (a sweep has one a run), in the order of their paths.
+    ///
+    /// # Errors
+    /// A folder that cannot be listed.
+    pub fn under(dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", dir.display()));
+        if ResultDir::is_one(dir) {
+            return Ok(vec![dir.to_owned()]);
+        }
+        let mut found = Vec::new();
+        let mut entries: Vec<PathBuf> = fs::read_dir(dir).map_err(named)?.map(|e| e.map(|e| e.path())).collect::<io::Result<_>>()?;
+        entries.sort();
+        for entry in entries.into_iter().filter(|e| e.is_dir() && e.extension().is_none_or(|x| x != "part")) {
+            found.extend(ResultDir::under(&entry)?);
+        }
+        Ok(found)
+    }
+}
+
+fn sibling(dir: &Path, extension: &str) -> PathBuf {
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(extension);
+    dir.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::SCHEMA;
+
+    fn summary() -> Summary {
+        Summary { schema: SCHEMA, scenario: "x".to_owned(), ..Summary::default() }
+    }
+
+    #[test]
+    fn a_result_survives_being_written_and_replaces_its_elder() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let dir = root.path().join("rtt_ms=2.5");
+        ResultDir::write(&dir, "duration_s = 1.0", &summary(), Some(&Series::default())).expect("writable");
+        ResultDir::write(&dir, "duration_s = 2.0", &summary(), None).expect("writable again");
+        let result = ResultDir::read(&dir).expect("readable");
+        assert_eq!((result.scenario.as_str(), &result.summary, &result.series), ("duration_s = 2.0", &summary(), &None));
+        assert_eq!(ResultDir::under(root.path()).expect("listable"), [dir]);
+        assert_eq!(fs::read_dir(root.path()).expect("listable").count(), 1, "nothing half-written is left");
+    }
+
+    #[test]
+    fn what_is_no_result_is_never_deleted() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        fs::write(root.path().join("thesis.tex"), "x").expect("writable");
+        let error = ResultDir::write(root.path(), "", &summary(), None).expect_err("somebody's files");
+        assert!(error.to_string().contains("another folder"), "{error}");
+        assert!(root.path().join("thesis.tex").exists());
+    }
+}
