@@ -5,6 +5,7 @@
 
 mod bbr;
 pub mod bbr1;
+pub mod bbr2;
 pub mod controller;
 pub mod cubic;
 pub mod cubic_rfc9438;

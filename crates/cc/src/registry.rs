@@ -13,6 +13,7 @@ use crate::scalable;
 use crate::highspeed;
 use crate::hybla;
 use crate::params::{ParamError, Params};
+use crate::bbr2;
 use crate::libutp;
 use crate::{tcp_lp, tcp_nice};
 
@@ -175,6 +176,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: libutp::MOD,
         construct: libutp::build,
+    },
+    Algorithm {
+        name: "bbr2",
+        summary: "BBR version 2: version 1 with bounds on the flight learned from loss",
+        source: "google/bbr tcp_bbr2.c (v2alpha), without ECN",
+        kind: Kind::BestEffort,
+        preset: "",
+        construct: bbr2::build,
     },
 ];
 
