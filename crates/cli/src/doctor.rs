@@ -61,7 +61,7 @@ fn line(feature: &Feature) -> String {
     if feature.found {
         return line;
     }
-    line + &format!("{:26}→ {}\n", "", feature.remedy)
+    format!("{line}{:26}→ {}\n", "", feature.remedy)
 }
 
 /// Why `run` cannot work: each missing thing and its remedy.

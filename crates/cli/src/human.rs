@@ -42,7 +42,7 @@ pub fn ms(value: Option<f64>) -> String {
 /// `9.8 s`, `3 min 20 s`.
 pub fn span(seconds: f64) -> String {
     if seconds < 59.95 {
-        return format!("{seconds:.1} s");
+        return format!("{:.1} s", seconds + 0.0); // the sum of no spans is -0.0
     }
     let whole = seconds.round() as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {
@@ -80,7 +80,7 @@ mod tests {
         let all = [0, 999, 1_000, 1_234, 99_949, 99_950, 999_499, 999_500, 12_345_678].map(short);
         assert_eq!(all, ["0", "999", "1.00k", "1.23k", "99.9k", "100k", "999k", "1.00M", "12.3M"]);
         assert_eq!((bytes(512), rate(19_300_000)), ("512 B".into(), "19.3 Mbit/s".into()));
-        assert_eq!([0.04, 59.94, 59.96, 200.0, 7300.0].map(span), ["0.0 s", "59.9 s", "1 min 0 s", "3 min 20 s", "2 h 1 min"]);
+        assert_eq!([-0.0, 59.94, 59.96, 200.0, 7300.0].map(span), ["0.0 s", "59.9 s", "1 min 0 s", "3 min 20 s", "2 h 1 min"]);
     }
 
     proptest! {

@@ -11,6 +11,7 @@ mod man;
 mod run;
 mod share;
 mod status;
+mod top;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ signal that ended it, 127 if there is no such command, 126 if it cannot be execu
 enum Command {
     Run(run::Args),
     Status(status::Args),
+    Top(top::Args),
     Doctor(doctor::Args),
     Man(man::Args),
 }
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::main(args),
         Command::Status(args) => status::main(&args),
+        Command::Top(args) => top::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Man(args) => man::main(&args),
     };

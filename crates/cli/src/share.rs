@@ -130,15 +130,19 @@ fn remove(path: &Path) -> io::Result<()> {
 /// Removes the sockets of runs that were killed. Only tidiness: a reader would do the same.
 pub fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let pid = path.file_stem().and_then(|s| s.to_str()).filter(|s| s.parse::<u32>().is_ok());
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            let _ = remove(&path);
-        }
+        remove_if_dead(&entry.path());
     }
 }
 
-/// Every run there is, by pid. Sockets nobody listens on are removed.
+/// Removes a socket whose process is gone. One that lives may be between bind and listen.
+fn remove_if_dead(path: &Path) {
+    let pid = path.file_stem().and_then(|s| s.to_str()).filter(|s| s.parse::<u32>().is_ok());
+    if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        let _ = remove(path);
+    }
+}
+
+/// Every run there is, by pid. Sockets of runs that are gone are removed.
 ///
 /// # Errors
 /// The sockets are another user's, or a run answers what is not its JSON.
@@ -169,7 +173,10 @@ fn read_one(path: &Path) -> anyhow::Result<Option<Group>> {
         Ok(()) if text.is_empty() => Ok(None), // it ended while it was asked
         Ok(()) => Ok(Some(serde_json::from_slice(&text).with_context(|| format!("{} speaks another version", path.display()))?)),
         Err(e) => match e.kind() {
-            ErrorKind::ConnectionRefused => remove(path).map(|()| None).map_err(Into::into),
+            ErrorKind::ConnectionRefused => {
+                remove_if_dead(path);
+                Ok(None)
+            }
             // It has just ended, or it is stopped (Ctrl-Z) and cannot answer.
             ErrorKind::NotFound | ErrorKind::WouldBlock | ErrorKind::ConnectionReset => Ok(None),
             ErrorKind::PermissionDenied => anyhow::bail!("{} is root's: ask with sudo", path.display()),
@@ -205,7 +212,7 @@ mod tests {
     #[test]
     fn a_socket_that_nobody_listens_on_is_removed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let stale = folder.path().join("1.sock");
+        let stale = folder.path().join("4194305.sock"); // one more than the largest pid (proc(5))
         drop(UnixListener::bind(&stale).expect("it binds")); // as kill -9 leaves it: the file stays
         assert!(stale.exists());
         assert_eq!(read_all(folder.path()).expect("it is no failure"), []);
