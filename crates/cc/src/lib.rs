@@ -6,6 +6,7 @@
 mod bbr;
 pub mod bbr1;
 pub mod bbr2;
+pub mod bic;
 pub mod controller;
 pub mod cubic;
 pub mod cubic_rfc9438;
@@ -13,8 +14,10 @@ pub mod dctcp;
 pub mod delay;
 pub mod events;
 pub mod highspeed;
+pub mod htcp;
 pub mod hybla;
 mod hystart;
+pub mod illinois;
 pub mod ledbat;
 pub mod ledbat_dynamic;
 pub mod ledbat_pp;
@@ -29,7 +32,9 @@ pub mod scalable;
 pub mod tcp_lp;
 pub mod tcp_nice;
 pub mod vegas;
+pub mod veno;
 pub mod westwood;
+pub mod yeah;
 
 pub use controller::{Controller, Recovery, Start};
 pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};

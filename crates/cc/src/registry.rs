@@ -6,6 +6,11 @@ use crate::cubic;
 use crate::cubic_rfc9438;
 use crate::{ledbat, ledbat_dynamic, ledbat_pp};
 use crate::newreno;
+use crate::veno;
+use crate::yeah;
+use crate::bic;
+use crate::illinois;
+use crate::htcp;
 use crate::vegas;
 use crate::westwood;
 use crate::dctcp;
@@ -145,6 +150,16 @@ pub static ALGORITHMS: &[Algorithm] = &[
     rival("highspeed-ns3", "HighSpeed TCP on ns-3's base", "ns-3.37 TcpHighSpeed", highspeed::NS3, highspeed::build),
     rival("hybla", "Hybla: grows as at an RTT of 25 ms", "Linux tcp_hybla.c", "", hybla::build),
     rival("hybla-ns3", "Hybla as ns-3 models it: 50 ms", "ns-3.37 TcpHybla", hybla::NS3, hybla::build),
+    rival("htcp", "H-TCP: the increase grows with the time since the last loss", "Linux tcp_htcp.c", "", htcp::build),
+    rival("htcp-ns3", "H-TCP as ns-3 models it: another law", "ns-3.37 TcpHtcp", htcp::NS3, htcp::build),
+    rival("illinois", "Illinois: increase and decrease follow the mean delay", "Linux tcp_illinois.c", "", illinois::build),
+    rival("illinois-ns3", "Illinois as ns-3 models it: whole segments of credit", "ns-3.37 TcpIllinois", illinois::NS3, illinois::build),
+    rival("bic", "BIC: binary search for the window of the last loss", "Linux tcp_bic.c", "", bic::build),
+    rival("bic-ns3", "BIC as ns-3 models it", "ns-3.37 TcpBic", bic::NS3, bic::build),
+    rival("veno", "Veno: tells random from congestive loss", "Linux tcp_veno.c", "", veno::build),
+    rival("veno-ns3", "Veno as ns-3 models it: NewReno's increase", "ns-3.37 TcpVeno", veno::NS3, veno::build),
+    rival("yeah", "YeAH: Scalable on short queues, Reno on long ones", "Linux tcp_yeah.c", "", yeah::build),
+    rival("yeah-ns3", "YeAH as ns-3 models it: Reno whenever a queue exists", "ns-3.37 TcpYeah", yeah::NS3, yeah::build),
     Algorithm {
         name: "tcp_lp",
         summary: "TCP-LP: Reno that withdraws when the one-way delay passes 15 % of its range",
