@@ -2,6 +2,7 @@
 //! write the other; reports read results only.
 
 pub mod folder;
+mod locate;
 pub mod result;
 pub mod scenario;
 pub mod series;

@@ -1,10 +1,13 @@
 //! A scenario: topology, flows and duration, as a TOML file. Knows no algorithm by name: those are checked by who runs it.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use lowtide_net::{ImpairConfig, QueueConfig};
 use serde::{Deserialize, Serialize};
+
+use crate::locate::{self, Place};
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -307,18 +310,39 @@ impl Default for Lab {
     }
 }
 
-/// A scenario that cannot be run.
+/// A scenario that cannot be run: file, line, key, the rule, and what is allowed, in one line.
 #[derive(Debug, thiserror::Error)]
-#[error("scenario{}: {reason}", file.as_ref().map(|f| format!(" {f}")).unwrap_or_default())]
+#[error("scenario{}{}{}: {reason}", part(" ", file.as_ref()), part(" line ", line.as_ref()), part(" key ", key.as_ref()))]
 pub struct ScenarioError {
     file: Option<String>,
+    line: Option<usize>,
+    key: Option<String>,
     reason: String,
+}
+
+fn part<T: fmt::Display>(before: &str, what: Option<&T>) -> String {
+    what.map(|w| format!("{before}{w}")).unwrap_or_default()
 }
 
 impl ScenarioError {
     /// A rule that the scenario breaks.
     pub fn new(reason: impl Into<String>) -> ScenarioError {
-        ScenarioError { file: None, reason: reason.into() }
+        ScenarioError { file: None, line: None, key: None, reason: reason.into() }
+    }
+
+    /// A rule that the value of `key` breaks.
+    pub fn at(key: impl Into<String>, reason: impl Into<String>) -> ScenarioError {
+        ScenarioError { key: Some(key.into()), ..ScenarioError::new(reason) }
+    }
+
+    /// The line it stands in, counted from one.
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+
+    /// The key it is about.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
     }
 }
 
@@ -328,7 +352,14 @@ impl Scenario {
     /// # Errors
     /// With the line, the key and what is allowed.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        toml::from_str::<Scenario>(text).map_err(|e| ScenarioError::new(e.to_string().trim_end()))?.checked()
+        let scenario = toml::from_str::<Scenario>(text).map_err(|e| {
+            let Place { line, key } = locate::complaint(text, &e);
+            ScenarioError { line, key, ..ScenarioError::new(e.message().replace('\n', "; ")) }
+        })?;
+        scenario.checked().map_err(|e| {
+            let line = e.key.as_deref().and_then(|key| locate::line_of_key(text, key));
+            ScenarioError { line, ..e }
+        })
     }
 
     /// Reads a file; an unnamed scenario takes the file's name.
@@ -352,37 +383,85 @@ impl Scenario {
     pub fn with(&self, key: &str, value: toml::Value) -> Result<Scenario, ScenarioError> {
         let mut tree = toml::Value::try_from(self).map_err(|e| ScenarioError::new(e.to_string()))?;
         set(&mut tree, key, key, value)?;
-        let scenario: Scenario = tree.try_into().map_err(|e: toml::de::Error| ScenarioError::new(format!("`{key}`: {}", e.message())))?;
+        let scenario: Scenario = tree.try_into().map_err(|e: toml::de::Error| ScenarioError::at(key, e.message()))?;
         scenario.checked()
     }
 
+    /// This scenario as the text of a file.
+    ///
+    /// # Errors
+    /// A number that TOML cannot hold (a seed above 2^63).
+    pub fn to_toml(&self) -> Result<String, ScenarioError> {
+        toml::to_string(self).map_err(|e| ScenarioError::new(e.to_string()))
+    }
+
     fn checked(mut self) -> Result<Scenario, ScenarioError> {
-        let require = |ok: bool, rule: &str| if ok { Ok(()) } else { Err(ScenarioError::new(rule)) };
-        require(self.duration_s > 0.0, "`duration_s` must be above 0")?;
-        require((0.0..self.duration_s).contains(&self.warmup_s), "`warmup_s` must lie in the run")?;
-        let Topology::Dumbbell(link) = &self.topology;
-        require(link.rate_mbps > 0.0 && link.reverse_rate_mbps.is_none_or(|r| r > 0.0), "a rate must be above 0 Mbit/s")?;
-        require(link.rtt_ms >= 0.0, "`topology.rtt_ms` must not be negative")?;
-        for (i, flow) in self.flows.iter_mut().enumerate() {
+        require(self.duration_s > 0.0 && self.duration_s.is_finite(), "duration_s", "must be above 0")?;
+        require((0.0..self.duration_s).contains(&self.warmup_s), "warmup_s", "must be at least 0 and below `duration_s`")?;
+        self.topology.check()?;
+        for i in 0..self.flows.len() {
+            let (before, rest) = self.flows.split_at_mut(i);
+            let flow = &mut rest[0];
             if flow.group.is_empty() {
                 flow.group.clone_from(&flow.name);
             }
-            let rule = |rule: &str| ScenarioError::new(format!("flow {} (`{}`): {rule}", i + 1, flow.name));
-            if flow.name.is_empty() || flow.name.contains('.') {
-                return Err(rule("`name` must not be empty or contain a dot"));
-            }
-            if flow.kind == Kind::Rledbat && flow.receiver.is_none() {
-                return Err(rule("kind rledbat needs `receiver = { target = … }`"));
-            }
-            if flow.kind != Kind::Udp && flow.cc.is_empty() {
-                return Err(rule("`cc` is missing; `lowtide sim --list` names them"));
-            }
-            if flow.tcp.mss == 0 || flow.tcp.window_scale > 14 || !(1..=2).contains(&flow.tcp.delayed_ack) {
-                return Err(rule("tcp: `mss` above 0, `window_scale` at most 14, `delayed_ack` 1 or 2"));
-            }
+            let named = !flow.name.is_empty() && !flow.name.contains('.');
+            require(named, &format!("flows.{}.name", i + 1), "must not be empty or contain a dot")?;
+            let twin = before.iter().any(|f| f.name == flow.name);
+            require(!twin, &format!("flows.{}.name", flow.name), "two flows have this name; `count = 2` makes several alike")?;
+            flow.check()?;
         }
         Ok(self)
     }
+}
+
+fn require(ok: bool, key: &str, rule: &str) -> Result<(), ScenarioError> {
+    if ok { Ok(()) } else { Err(ScenarioError::at(key, rule)) }
+}
+
+impl Topology {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let Topology::Dumbbell(link) = self;
+        require(link.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
+        require(link.reverse_rate_mbps.is_none_or(|r| r > 0.0), "topology.reverse_rate_mbps", "must be above 0")?;
+        require(link.rtt_ms >= 0.0, "topology.rtt_ms", "must not be negative")
+    }
+}
+
+impl Flow {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.{key}", self.name), rule);
+        rule(self.kind != Kind::Rledbat || self.receiver.is_some(), "receiver", "kind rledbat needs `receiver = { target = \"enhanced\" }`")?;
+        rule(self.kind == Kind::Udp || !self.cc.is_empty(), "cc", "is missing; `lowtide sim --list` names the congestion controls")?;
+        rule(self.start_s >= 0.0, "start_s", "must not be negative")?;
+        rule(self.stop_s.is_none_or(|stop| stop > self.start_s), "stop_s", "must lie after `start_s`")?;
+        rule(self.start_jitter_s >= 0.0, "start_jitter_s", "must not be negative")?;
+        rule(self.stagger_s >= 0.0, "stagger_s", "must not be negative")?;
+        rule(self.rtt_ms.is_none_or(|rtt| rtt >= 0.0), "rtt_ms", "must not be negative")?;
+        rule(self.tcp.mss > 0, "tcp.mss", "must be above 0")?;
+        rule(self.tcp.window_scale <= 14, "tcp.window_scale", "must be at most 14 (RFC 7323)")?;
+        rule((1..=2).contains(&self.tcp.delayed_ack), "tcp.delayed_ack", "must be 1 (every segment) or 2")?;
+        rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")
+    }
+}
+
+impl Traffic {
+    fn is_sound(&self) -> bool {
+        match self {
+            Traffic::Bulk => true,
+            Traffic::Finite { bytes } => *bytes > 0,
+            Traffic::Repeat { bytes, every_s } => *bytes > 0 && *every_s > 0.0,
+            Traffic::Cbr { rate_kbps, packet_bytes } => *rate_kbps > 0.0 && *packet_bytes > 0,
+            Traffic::OnOff { on_s, off_s, rate_mbps } => *on_s > 0.0 && *off_s >= 0.0 && rate_mbps.is_none_or(|r| r > 0.0),
+            Traffic::Poisson { arrivals_per_s, mean_bytes } => *arrivals_per_s > 0.0 && *mean_bytes > 0.0,
+        }
+    }
+}
+
+/// What `--set key=TEXT` means by TEXT: a TOML value, or else the text itself (`cc=cubic` needs no quotes).
+pub fn value(text: &str) -> toml::Value {
+    let parsed = toml::from_str::<toml::Table>(&format!("v = {text}")).ok();
+    parsed.filter(|t| t.len() == 1).and_then(|mut t| t.remove("v")).unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
 /// Descends `path` in `tree`; a list of tables is entered by its elements' `name`.
@@ -412,59 +491,4 @@ fn set(tree: &mut toml::Value, path: &str, whole: &str, value: toml::Value) -> R
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DEMO: &str = r#"
-duration_s = 60.0
-
-[topology]
-kind = "dumbbell"
-rate_mbps = 20.0
-rtt_ms = 20.0
-queue = { kind = "drop_tail", ms = 500 }
-
-[[flows]]
-name = "bulk"
-cc = "cubic"
-
-[[flows]]
-name = "call"
-kind = "udp"
-traffic = { kind = "cbr", rate_kbps = 64, packet_bytes = 160 }
-"#;
-
-    #[test]
-    fn a_scenario_survives_being_written() {
-        let scenario = Scenario::parse(DEMO).expect("valid");
-        assert_eq!(Scenario::parse(&toml::to_string(&scenario).expect("writable")).expect("valid"), scenario);
-        assert_eq!(scenario.flows[0].group, "bulk");
-    }
-
-    #[test]
-    fn keys_are_set_by_name() {
-        let scenario = Scenario::parse(DEMO).expect("valid");
-        let changed = scenario
-            .with("topology.rtt_ms", toml::Value::Integer(100))
-            .and_then(|s| s.with("flows.bulk.cc", "ledbat_pp".into()))
-            .and_then(|s| s.with("flows.bulk.params.target_ms", toml::Value::Integer(25)))
-            .expect("known keys");
-        let Topology::Dumbbell(link) = &changed.topology;
-        assert_eq!(link.rtt_ms, 100.0);
-        assert_eq!(changed.flows[0].cc, "ledbat_pp");
-        for (key, word) in [("topology.rtt", "rtt"), ("flows.blk.cc", "blk"), ("flows.bulk.ccc", "ccc")] {
-            let message = scenario.with(key, toml::Value::Integer(1)).expect_err(key).to_string();
-            assert!(message.contains(word), "{message}");
-        }
-    }
-
-    #[test]
-    fn errors_name_line_key_and_what_is_allowed() {
-        let message = Scenario::parse(&DEMO.replace("rtt_ms", "rtt_msec")).expect_err("unknown key").to_string();
-        assert!(message.contains("rtt_msec") && message.contains("rtt_ms"), "{message}");
-        let message = Scenario::parse(&DEMO.replace("drop_tail", "dropp_tail")).expect_err("unknown kind").to_string();
-        assert!(message.contains("dropp_tail") && message.contains("drop_tail") && message.contains("line 4"), "{message}");
-        let message = Scenario::parse(&DEMO.replace("cc = \"cubic\"\n", "")).expect_err("no cc").to_string();
-        assert!(message.contains("bulk") && message.contains("cc"), "{message}");
-    }
-}
+mod tests;

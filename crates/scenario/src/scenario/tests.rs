@@ -1,0 +1,82 @@
+//! Reading, setting and refusing scenarios.
+
+use super::*;
+
+const DEMO: &str = r#"
+duration_s = 60.0
+
+[topology]
+kind = "dumbbell"
+rate_mbps = 20.0
+rtt_ms = 20.0
+queue = { kind = "drop_tail", ms = 500 }
+
+[[flows]]
+name = "bulk"
+cc = "cubic"
+
+[[flows]]
+name = "call"
+kind = "udp"
+traffic = { kind = "cbr", rate_kbps = 64, packet_bytes = 160 }
+"#;
+
+#[test]
+fn a_scenario_survives_being_written() {
+    let scenario = Scenario::parse(DEMO).expect("valid");
+    assert_eq!(Scenario::parse(&toml::to_string(&scenario).expect("writable")).expect("valid"), scenario);
+    assert_eq!(scenario.flows[0].group, "bulk");
+}
+
+#[test]
+fn keys_are_set_by_name() {
+    let scenario = Scenario::parse(DEMO).expect("valid");
+    let changed = scenario
+        .with("topology.rtt_ms", toml::Value::Integer(100))
+        .and_then(|s| s.with("flows.bulk.cc", "ledbat_pp".into()))
+        .and_then(|s| s.with("flows.bulk.params.target_ms", toml::Value::Integer(25)))
+        .expect("known keys");
+    let Topology::Dumbbell(link) = &changed.topology;
+    assert_eq!(link.rtt_ms, 100.0);
+    assert_eq!(changed.flows[0].cc, "ledbat_pp");
+    for (key, word) in [("topology.rtt", "rtt"), ("flows.blk.cc", "blk"), ("flows.bulk.ccc", "ccc")] {
+        let message = scenario.with(key, toml::Value::Integer(1)).expect_err(key).to_string();
+        assert!(message.contains(word), "{message}");
+    }
+}
+
+#[test]
+fn errors_name_line_key_and_what_is_allowed() {
+    let cases = [
+        ("rtt_ms", "rtt_msec", "scenario line 7 key topology.rtt_msec: unknown field `rtt_msec`, expected one of", "`rtt_ms`"),
+        ("ms = 500", "mss = 500", "scenario line 8 key topology.queue.mss: unknown field `mss`", "`ms`"),
+        ("kind = \"dumbbell\"", "kind = \"dumbell\"", "scenario line 5 key topology.kind: unknown variant `dumbell`", "`dumbbell`"),
+        ("rate_mbps = 20.0", "rate_mbps = \"fast\"", "scenario line 6 key topology.rate_mbps: invalid type: string \"fast\"", "f64"),
+        ("rate_mbps = 20.0\n", "", "scenario line 4 key topology: missing field `rate_mbps`", ""),
+        ("rtt_ms = 20.0", "rtt_ms = -1", "scenario line 7 key topology.rtt_ms: must not be negative", ""),
+        ("cc = \"cubic\"\n", "", "scenario line 10 key flows.bulk.cc: is missing", "sim --list"),
+        ("cc = \"cubic\"", "cc = \"cubic\"\ndirection = \"up\"", "scenario line 13 key flows.bulk.direction: unknown variant", "`reverse`"),
+        ("packet_bytes = 160", "packet_bytes = 0", "scenario line 17 key flows.call.traffic:", "above 0"),
+        ("packet_bytes = 160", "bytes = 160", "scenario line 17 key flows.call.traffic.bytes: unknown field", "`packet_bytes`"),
+        ("name = \"call\"", "name = \"bulk\"", "key flows.bulk.name: two flows have this name", "count"),
+        ("duration_s = 60.0", "duration_s = ", "scenario line 2: ", ""),
+    ];
+    for (good, bad, start, allowed) in cases {
+        let message = Scenario::parse(&DEMO.replacen(good, bad, 1)).expect_err(bad).to_string();
+        assert!(message.contains(start) && message.contains(allowed) && !message.contains('\n'), "{bad}: {message}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let message = Scenario::load(Path::new("/nowhere/x.toml")).expect_err("not there").to_string();
+    assert!(message.starts_with("scenario /nowhere/x.toml: cannot be read"), "{message}");
+}
+
+#[test]
+fn set_reads_values_as_toml_or_else_as_text() {
+    assert_eq!(value("20"), toml::Value::Integer(20));
+    assert_eq!(value("cubic"), "cubic".into());
+    assert_eq!(value("a = 1\nb = 2"), "a = 1\nb = 2".into());
+    assert!(value("{ kind = \"droptail\", ms = 5 }").is_table());
+}
