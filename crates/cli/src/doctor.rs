@@ -7,6 +7,8 @@ use lowtide_kernel::probe::{Feature, Features};
 use lowtide_kernel::{Config, Receiver};
 use serde::Serialize;
 
+use crate::hierarchy;
+
 /// What this machine has of what `run` needs, and how to get the rest; exit code 1 if `run` cannot work
 #[derive(clap::Args)]
 pub struct Args {
@@ -25,6 +27,7 @@ struct Report {
 }
 
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+    let _hierarchy = hierarchy::reach();
     let features = Features::detect();
     let refusal = features.ready().then(attempt).and_then(Result::err).map(|e| format!("{e:#}"));
     let report = Report { schema: 1, ready: features.ready() && refusal.is_none(), features: features.list, refusal };

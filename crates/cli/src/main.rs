@@ -5,11 +5,17 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the command is what prints")]
 
+mod demo;
 mod doctor;
+mod hierarchy;
 mod human;
+mod lab;
 mod man;
+mod papers;
+mod report;
 mod run;
 mod share;
+mod sim;
 mod status;
 mod top;
 
@@ -38,6 +44,10 @@ enum Command {
     Status(status::Args),
     Top(top::Args),
     Doctor(doctor::Args),
+    Demo(demo::Args),
+    Lab(lab::Args),
+    Papers(papers::Args),
+    Sim(sim::Args),
     Man(man::Args),
 }
 
@@ -47,6 +57,10 @@ fn main() -> ExitCode {
         Command::Status(args) => status::main(&args),
         Command::Top(args) => top::main(&args),
         Command::Doctor(args) => doctor::main(&args),
+        Command::Demo(args) => demo::main(&args),
+        Command::Lab(args) => lab::main(&args),
+        Command::Papers(args) => papers::main(&args),
+        Command::Sim(args) => sim::main(&args),
         Command::Man(args) => man::main(&args),
     };
     result.unwrap_or_else(|e| {

@@ -24,6 +24,7 @@ use self::signals::Signals;
 use self::summary::{Summary, SummaryFile};
 use self::target::Target;
 use crate::doctor;
+use crate::hierarchy;
 use crate::human;
 use crate::share::Group;
 
@@ -89,6 +90,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let signals = Signals::block().context("cannot take over the signals")?;
     let user = user::behind_sudo()?;
     let file = args.json.as_deref().map(|path| SummaryFile::open(path, user.as_ref())).transpose()?;
+    let _hierarchy = hierarchy::reach(); // let go of after the group
     let target = Target::of(&args)?;
     let managed = match manage(&args, &target) {
         Ok(managed) => Some(managed),

@@ -274,3 +274,17 @@ fn a_process_cgroup_or_unit_that_does_not_exist_is_named() {
         assert!(stderr(&output).contains(value) || needs_root, "{option}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn where_no_mount_shows_the_hierarchy_it_is_reached_all_the_same_and_the_mount_goes_with_the_run() {
+    if !can_manage("where_no_mount_shows_the_hierarchy_it_is_reached_all_the_same_and_the_mount_goes_with_the_run") {
+        return;
+    }
+    let (lowtide, root) = (env!("CARGO_BIN_EXE_lowtide"), lowtide_kernel::cgroup::v2_root().expect("it managed"));
+    let script = format!(
+        "umount -l {}; {lowtide} run --quiet -- grep -o lowtide- /proc/self/cgroup; grep -c cgroup2 /proc/mounts",
+        root.display()
+    );
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().expect("unshare starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "lowtide-\n0\n", "{}", stderr(&output));
+}

@@ -146,9 +146,10 @@ INLINE u64 cc_divisor(const struct cc *c)
 
 // ---- window ------------------------------------------------------------------------------------------------------
 
+// A sender's slow start may go on while half the window is in use; a receiver knows whether its window was the limit.
 INLINE int cc_may_slow_start(const struct cc *c, const struct cc_ack *a)
 {
-	return a->limited || a->in_flight * 2 > cc_window(c);
+	return a->limited || (!c->receiver && a->in_flight * 2 > cc_window(c));
 }
 
 INLINE void cc_slow_start(struct cc *c, const struct cc_ack *a)

@@ -102,7 +102,8 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 	a.prior_delivered = s->sent != RX_UNKNOWN ? s->sent : now > 2 * p->srtt ? now - 2 * p->srtt : 0;
 	path_round(p, s, a.prior_delivered, f->timestamps);
 	a.in_flight = max_u64(p->used, p->used_before);
-	a.limited = p->limited | p->limited_before;
+	// Slow start would overshoot an unused window by two rounds' growth: there the last round does not count.
+	a.limited = p->limited | (p->limited_before && p->cc.phase == CC_AVOIDANCE);
 	a.in_recovery = 0;
 	a.drained = path_drained(p, f, s->drained);
 	queueing = cc_queueing(&p->cc);

@@ -10,6 +10,7 @@
 #define RX_UNKNOWN (~0ULL)
 #define RX_TICK 10                         // times in records: 2^10 ns, 31 bits, wraps in 36 minutes
 #define RX_MIN_SEGMENTS 2
+#define RX_SAMPLE_BYTES 512                // spec D.3: a small packet is serialised faster than a full one
 #define RX_MAX_MSS 65535
 
 // An outgoing segment: when it left, what it permitted and what its echo will be called.
@@ -22,7 +23,7 @@ struct rx {
 	u32 rcv_hgh, tsv_hgh;              // the highest byte received, and the TSval it came with
 	u32 recover;                       // a loss below this belongs to the last episode
 	u32 share;                         // bytes this flow may have in flight
-	u32 mss;                           // the largest wire segment seen
+	u32 mss, largest;                  // segment size in use, and the largest that arrived on the wire
 	u32 head;                          // records ever made
 	u64 hole_at, last_data, sample_after, born;
 	u64 segments, retransmissions, rtt, published;
@@ -161,7 +162,8 @@ INLINE void rx_measure(const struct rx *f, const struct rx_in *i, struct rx_seen
 	if (age > RX_LABEL_NS)
 		return;
 	s->sent = i->now - age;
-	s->rtt = s->sent > f->sample_after ? age : RX_UNKNOWN;
+	if (s->sent > f->sample_after && i->wire >= RX_SAMPLE_BYTES && i->wire >= f->largest - f->largest / 4)
+		s->rtt = age;
 }
 
 // Spec F.3. A hole younger than half an RTT may be reordering; without timestamps it also needs three segments above it.
@@ -190,16 +192,13 @@ INLINE void rx_advance(struct rx *f, const struct rx_in *i, struct rx_seen *s)
 {
 	u32 end = i->seq + i->len, from = i->seq;
 
-	if (f->receiving && not_before(f->rcv_hgh, i->rcv_nxt)) {
-		if (f->rcv_hgh == i->rcv_nxt)
-			f->hole = 0;
-		if (!f->hole && after(i->seq, f->rcv_hgh)) {
-			f->hole = 1;
-			f->hole_at = i->now;
-		}
-	} else {
+	if (!f->receiving || not_before(i->rcv_nxt, f->rcv_hgh)) {
 		f->rcv_hgh = i->rcv_nxt;
 		f->hole = 0;
+	}
+	if (!f->hole && after(i->seq, f->rcv_hgh)) {
+		f->hole = 1;
+		f->hole_at = i->now;
 	}
 	if (not_before(end, f->rcv_hgh)) {
 		if (after(f->rcv_hgh, from))
@@ -224,8 +223,10 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s)
 	s->old = not_before(i->rcv_nxt, end);
 	if (s->old)
 		return; // A spurious retransmission, or a lost ACK: not a loss.
-	if (i->wire > f->mss && i->wire <= RX_MAX_MSS)
-		f->mss = i->wire;
+	if (i->wire > f->largest && i->wire <= RX_MAX_MSS)
+		f->largest = i->wire;
+	if (f->largest > f->mss)
+		f->mss = f->largest;
 	if (f->recovering && not_before(i->rcv_nxt, f->recover))
 		f->recovering = 0;
 	// After a pause the first labels tell how long the peer had nothing to send.

@@ -5,6 +5,7 @@ pub mod attach;
 pub mod cgroup;
 mod interfaces;
 mod load;
+pub mod native;
 pub mod probe;
 pub mod stats;
 mod wire;

@@ -21,6 +21,7 @@ pub(crate) mod flow_at {
 }
 
 /// `struct group_totals`: so many 64-bit counters.
+#[cfg(test)]
 pub(crate) const TOTALS: usize = 13;
 
 /// All ones: the kernel does not know.
@@ -35,7 +36,7 @@ fn known(ns: u64) -> Option<Span> {
     (ns != UNKNOWN).then(|| Span::from_nanos(ns))
 }
 
-fn phase(number: u8) -> Phase {
+pub(crate) fn phase(number: u8) -> Phase {
     match number {
         0 => Phase::SlowStart,
         1 => Phase::Avoidance,

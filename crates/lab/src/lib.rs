@@ -4,11 +4,15 @@
 pub mod clock;
 pub mod histogram;
 pub mod link;
+pub mod measure;
 mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod path;
+pub mod plan;
 pub mod probe;
+pub mod programs;
+pub mod run;
 pub mod server;
 pub mod site;
 pub mod tun;

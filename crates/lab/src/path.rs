@@ -20,13 +20,11 @@ pub const BIN: Span = Span::from_millis(100);
 pub struct PathConfig {
     /// The bottleneck's rate.
     pub rate: Rate,
-    /// One-way delay after the bottleneck.
-    pub delay: Span,
     /// More delay for the flows of a server's port: the flow's own way beyond the bottleneck.
     pub extra: BTreeMap<u16, Span>,
     /// The queue before the bottleneck.
     pub queue: QueueConfig,
-    /// What befalls packets after it.
+    /// What befalls packets after it, the one-way delay included.
     pub impair: ImpairConfig,
     /// Bytes of link header that the bottleneck counts per packet.
     pub header: u32,
@@ -116,7 +114,7 @@ impl Path {
         Ok(Path {
             queue: config.queue.build(config.rate, config.seed)?,
             transmitter: Transmitter::new(config.rate),
-            impairments: Impairments::new(&config.impair, config.delay, config.seed),
+            impairments: Impairments::new(&config.impair, config.seed),
             sending: None,
             wire: BinaryHeap::new(),
             number: 0,

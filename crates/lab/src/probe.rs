@@ -18,7 +18,7 @@ use crate::netns::Namespace;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How the probe talks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beat {
     /// Bytes of UDP payload; at least 24.
     pub size: usize,

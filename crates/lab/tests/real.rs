@@ -13,17 +13,16 @@ use lowtide_lab::probe::{CALL, Call, Reflector};
 use lowtide_lab::server::Server;
 use lowtide_lab::site::{SERVER, Site, ready};
 use lowtide_lab::clock;
-use lowtide_net::{ImpairConfig, QueueConfig};
+use lowtide_net::{droptail, ImpairConfig, QueueConfig};
 use lowtide_units::{Rate, Span};
 
 /// 20 ms there and back, and a buffer of 100 ms.
 fn path(mbps: f64) -> PathConfig {
     PathConfig {
         rate: Rate::from_mbps_f64(mbps),
-        delay: Span::from_millis(10),
         extra: BTreeMap::new(),
-        queue: QueueConfig::DropTail { ms: Some(100.0), bytes: None, packets: None },
-        impair: ImpairConfig::default(),
+        queue: QueueConfig::DropTail(droptail::Config { ms: Some(100.0), ..droptail::Config::default() }),
+        impair: ImpairConfig { delay_ms: 10.0, ..ImpairConfig::default() },
         header: 14,
         seed: 1,
     }

@@ -1,60 +1,57 @@
-//! Queue disciplines as a scenario file writes them, and the one list of their names.
+//! The one list of queue disciplines: from what a scenario writes to a discipline. Knows no discipline's insides.
 
-use lowtide_units::{Rate, Span};
+use lowtide_units::Rate;
 use serde::{Deserialize, Serialize};
 
-use crate::droptail::{DropTail, Limit};
+use crate::device::Device;
+use crate::droptail;
 use crate::queue::{Packet, Queue};
 
-/// A queue discipline: `queue = { kind = "droptail", ms = 500 }`.
+/// A queue as a scenario writes it: `queue = { kind = "drop_tail", ms = 50 }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QueueConfig {
-    /// First in, first out, with exactly one limit.
-    #[serde(rename = "droptail")]
-    DropTail {
-        /// As long as the link needs for so many milliseconds of data; at least one frame.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ms: Option<f64>,
-        /// So many bytes.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        bytes: Option<u64>,
-        /// So many packets.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        packets: Option<usize>,
-    },
+    /// First in, first out.
+    DropTail(droptail::Config),
 }
 
-/// The disciplines' names with one line each, for `--list`.
-pub static DISCIPLINES: &[(&str, &str)] = &[("droptail", "first in, first out; limit in ms, bytes or packets")];
+/// A line for `--list`.
+#[derive(Clone, Copy, Debug)]
+pub struct Discipline {
+    /// The `kind` that scenarios write.
+    pub name: &'static str,
+    /// What it is, with its options.
+    pub summary: &'static str,
+    /// The text it follows.
+    pub source: &'static str,
+}
 
-/// A queue that cannot be built as configured.
-#[derive(Debug, thiserror::Error)]
-#[error("queue `{kind}`: {reason}")]
+/// Every discipline, in the order `--list` shows.
+pub static DISCIPLINES: &[Discipline] = &[Discipline {
+    name: "drop_tail",
+    summary: "first in, first out, refuses what does not fit: packets = n, bytes = n or ms = n",
+    source: "-",
+}];
+
+/// A queue that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("queue `{queue}`: {reason}")]
 pub struct ConfigError {
-    kind: &'static str,
-    reason: String,
+    /// The discipline.
+    pub queue: &'static str,
+    /// What is wrong, and what is allowed.
+    pub reason: &'static str,
 }
-
-/// The smallest buffer in bytes: one Ethernet frame.
-const ONE_FRAME: u64 = 1514;
 
 impl QueueConfig {
-    /// The queue in front of a link of `rate`.
+    /// An empty queue for a link of `rate`. What it draws at random follows from `seed`.
     ///
     /// # Errors
-    /// No limit, or more than one.
+    /// A value the discipline cannot take.
     pub fn build<P: Packet + Send + 'static>(&self, rate: Rate, _seed: u64) -> Result<Box<dyn Queue<P>>, ConfigError> {
-        match *self {
-            QueueConfig::DropTail { ms, bytes, packets } => {
-                let limit = match (ms, bytes, packets) {
-                    (Some(ms), None, None) => Limit::Bytes(rate.bytes_in(Span::from_millis_f64(ms)).max(ONE_FRAME)),
-                    (None, Some(bytes), None) => Limit::Bytes(bytes),
-                    (None, None, Some(packets)) => Limit::Packets(packets),
-                    _ => return Err(ConfigError { kind: "droptail", reason: "give exactly one of `ms`, `bytes`, `packets`".to_owned() }),
-                };
-                Ok(Box::new(DropTail::new(limit)))
-            }
-        }
+        let (queue, device): (Box<dyn Queue<P>>, usize) = match self {
+            QueueConfig::DropTail(config) => (Box::new(droptail::DropTail::new(config, rate)?), config.device_queue_packets),
+        };
+        Ok(if device == 0 { queue } else { Box::new(Device::new(queue, device)) })
     }
 }

@@ -1,63 +1,97 @@
-//! Drop-tail: one FIFO that refuses the arriving packet when it is full, counted in bytes or in packets (aqm.md I.2).
+//! Drop-tail: first in, first out, the arriving packet is refused when there is no room. Never marks.
 
-use std::collections::VecDeque;
+use lowtide_units::{Rate, Span, Time};
+use serde::{Deserialize, Serialize};
 
-use lowtide_units::Time;
+use crate::config::ConfigError;
+use crate::queue::{Drop, Fifo, Packet, Queue};
 
-use crate::queue::{Drop, Packet, Queue};
+const NAME: &str = "drop_tail";
+/// A buffer given as a time holds at least one full packet, however slow the link.
+const MTU: u64 = 1500;
 
-/// What fills a drop-tail queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// At most so many bytes.
-    Bytes(u64),
-    /// At most so many packets.
-    Packets(usize),
+/// The size of the buffer: exactly one of `packets`, `bytes` and `ms`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// In packets.
+    pub packets: Option<u64>,
+    /// In bytes: a small packet may still fit where a large one does not.
+    pub bytes: Option<u64>,
+    /// In milliseconds at the rate the link is built with, at least one MTU. A link that changes its rate keeps its bytes.
+    pub ms: Option<f64>,
+    /// Packets that a device below the discipline holds in addition.
+    pub device_queue_packets: usize,
 }
 
-/// A first-in-first-out queue with a limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    Packets(u64),
+    Bytes(u64),
+}
+
+impl Config {
+    fn limit(&self, rate: Rate) -> Result<Limit, ConfigError> {
+        let wrong = |reason| Err(ConfigError { queue: NAME, reason });
+        match (self.packets, self.bytes, self.ms) {
+            (Some(packets), None, None) if packets > 0 => Ok(Limit::Packets(packets)),
+            (None, Some(bytes), None) if bytes > 0 => Ok(Limit::Bytes(bytes)),
+            (None, None, Some(ms)) if ms > 0.0 && ms.is_finite() => {
+                Ok(Limit::Bytes(rate.bytes_in(Span::from_millis_f64(ms)).max(MTU)))
+            }
+            (None, None, None) => wrong("say how large it is with one of `packets`, `bytes` and `ms`"),
+            (Some(0), None, None) | (None, Some(0), None) | (None, None, Some(_)) => wrong("its size must be above 0"),
+            _ => wrong("`packets`, `bytes` and `ms` exclude each other; give one"),
+        }
+    }
+}
+
+/// The discipline.
 #[derive(Debug)]
 pub struct DropTail<P> {
-    waiting: VecDeque<P>,
-    bytes: u64,
+    fifo: Fifo<P>,
     limit: Limit,
 }
 
 impl<P: Packet> DropTail<P> {
-    /// An empty queue.
-    pub fn new(limit: Limit) -> DropTail<P> {
-        DropTail { waiting: VecDeque::new(), bytes: 0, limit }
+    /// An empty buffer; `rate` matters only for a size in milliseconds.
+    ///
+    /// # Errors
+    /// No size, more than one, or one of zero.
+    pub fn new(config: &Config, rate: Rate) -> Result<DropTail<P>, ConfigError> {
+        Ok(DropTail { fifo: Fifo::default(), limit: config.limit(rate)? })
     }
 
-    fn accepts(&self, packet: &P) -> bool {
+    fn has_room_for(&self, packet: &P) -> bool {
         match self.limit {
-            Limit::Bytes(limit) => self.bytes + u64::from(packet.bytes()) <= limit,
-            Limit::Packets(limit) => self.waiting.len() < limit,
+            Limit::Packets(limit) => (self.fifo.packets() as u64) < limit,
+            Limit::Bytes(limit) => self.fifo.bytes() + u64::from(packet.bytes()) <= limit,
         }
     }
 }
 
 impl<P: Packet + Send> Queue<P> for DropTail<P> {
-    fn enqueue(&mut self, packet: P, _now: Time, dropped: &mut Vec<(P, Drop)>) {
-        if !self.accepts(&packet) {
+    fn enqueue(&mut self, packet: P, now: Time, dropped: &mut Vec<(P, Drop)>) {
+        if self.has_room_for(&packet) {
+            self.fifo.push(packet, now);
+        } else {
             dropped.push((packet, Drop::Overflow));
-            return;
         }
-        self.bytes += u64::from(packet.bytes());
-        self.waiting.push_back(packet);
     }
 
     fn dequeue(&mut self, _now: Time, _dropped: &mut Vec<(P, Drop)>) -> Option<P> {
-        let packet = self.waiting.pop_front()?;
-        self.bytes -= u64::from(packet.bytes());
-        Some(packet)
+        self.fifo.pop().map(|waiting| waiting.packet)
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.fifo.bytes()
     }
 
     fn packets(&self) -> usize {
-        self.waiting.len()
+        self.fifo.packets()
+    }
+
+    fn marks(&self) -> u64 {
+        0
     }
 }

@@ -1,17 +1,20 @@
-//! A packet's path: queue disciplines, the link behind them and its impairments. Reads no clock: the simulator's event queue
-//! and the laboratory's real time both run it.
+//! A packet's path: queue disciplines, link, impairments. Told the time by whoever runs them: the simulator's event
+//! queue or the laboratory's real clock; knows neither, nor what a packet carries.
+//!
+//! A hop is a [`Queue`], a [`Transmitter`] that takes from it one packet at a time, and [`Impairments`] behind it:
+//! the delay comes after the queue and never queues itself.
 
 pub mod config;
+mod device;
 pub mod droptail;
 pub mod impair;
 pub mod link;
 pub mod queue;
+pub mod trace;
 
-pub use config::{ConfigError, QueueConfig};
+pub use config::{ConfigError, DISCIPLINES, Discipline, QueueConfig};
 pub use impair::{Fate, ImpairConfig, Impairments};
 pub use link::Transmitter;
 pub use lowtide_units::{Rate, Span, Time};
 pub use queue::{Drop, Ecn, Packet, Queue};
-
-#[cfg(test)]
-mod tests;
+pub use trace::{RateTrace, TraceError};

@@ -1,36 +1,38 @@
-//! The contract between a queue discipline and the link that it feeds. Knows neither TCP nor a clock.
+//! What a queue discipline is: packets in, packets out, the time told with each call. Knows no discipline and no host.
 
-use lowtide_units::Time;
+use std::collections::VecDeque;
+
+use lowtide_units::{Span, Time};
 
 /// A packet as a queue sees it.
 pub trait Packet {
-    /// Its size as the queue counts it: the IP packet and whatever link header the host adds.
+    /// The size the queue counts: the IP packet and whatever link header the host adds to it.
     fn bytes(&self) -> u32;
-    /// The flow it belongs to: an id or a hash of the 5-tuple.
+    /// The flow it belongs to: an id, or a hash of the 5-tuple.
     fn flow(&self) -> u64;
-    /// Its ECN codepoint.
+    /// The ECN field.
     fn ecn(&self) -> Ecn;
-    /// Sets CE; only called where [`Ecn::is_capable`].
+    /// Sets the ECN field to CE. Called only on packets whose field is not [`Ecn::NotEct`].
     fn mark_ce(&mut self);
 }
 
-/// The ECN field (RFC 3168 §5).
+/// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// Not ECN-capable.
+    /// 00: the transport does not understand marks.
     #[default]
     NotEct,
-    /// ECT(0).
+    /// 10: the usual ECN-capable codepoint.
     Ect0,
-    /// ECT(1).
+    /// 01: the codepoint L4S uses.
     Ect1,
-    /// Congestion experienced.
+    /// 11: congestion experienced, and still ECN-capable for later hops.
     Ce,
 }
 
 impl Ecn {
-    /// Whether a queue may mark instead of drop; a marked packet stays capable for later hops.
-    pub fn is_capable(self) -> bool {
+    /// Whether a queue may mark instead of dropping.
+    pub fn capable(self) -> bool {
         self != Ecn::NotEct
     }
 }
@@ -40,20 +42,22 @@ impl Ecn {
 pub enum Drop {
     /// The queue was full.
     Overflow,
-    /// The queue's active management chose it.
+    /// The discipline wanted its sender to slow down.
     Early,
     /// The link lost it.
     Loss,
 }
 
-/// A queue discipline. Holds the packets that *wait*; the one being serialised has left it.
+/// A queue discipline. It holds packets *waiting*; the one being serialised has left it.
 ///
-/// Every packet that enters leaves exactly once: through `dequeue` or through `dropped`.
+/// Calls come in order of time. Between two calls nothing happens: what a discipline does on a timer it catches up with
+/// at the next call, so that a host needs no event for it. Every packet given to `enqueue` comes out exactly once,
+/// from `dequeue` or in `dropped`.
 pub trait Queue<P: Packet>: Send {
-    /// Takes `packet` in; what is dropped for it (itself or others) goes to `dropped`.
+    /// Takes a packet. What is refused or thrown out to make room, this packet or another, is added to `dropped`.
     fn enqueue(&mut self, packet: P, now: Time, dropped: &mut Vec<(P, Drop)>);
 
-    /// The next packet to send, none if nothing waits; what the discipline drops on the way goes to `dropped`.
+    /// Gives the next packet to send; none only if nothing waits any more. What is dropped on the way is added to `dropped`.
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) -> Option<P>;
 
     /// Bytes waiting.
@@ -63,7 +67,61 @@ pub trait Queue<P: Packet>: Send {
     fn packets(&self) -> usize;
 
     /// CE marks set so far.
-    fn marks(&self) -> u64 {
-        0
+    fn marks(&self) -> u64;
+}
+
+/// Marks `packet` if its transport understands marks.
+pub(crate) fn mark<P: Packet>(packet: &mut P) -> bool {
+    let capable = packet.ecn().capable();
+    if capable {
+        packet.mark_ce();
+    }
+    capable
+}
+
+/// A packet and when it was queued.
+#[derive(Debug)]
+pub(crate) struct Waiting<P> {
+    pub packet: P,
+    pub since: Time,
+}
+
+impl<P> Waiting<P> {
+    pub fn sojourn(&self, now: Time) -> Span {
+        now.since(self.since)
+    }
+}
+
+/// First in, first out, with the bytes counted.
+#[derive(Debug)]
+pub(crate) struct Fifo<P> {
+    waiting: VecDeque<Waiting<P>>,
+    bytes: u64,
+}
+
+impl<P> Default for Fifo<P> {
+    fn default() -> Fifo<P> {
+        Fifo { waiting: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<P: Packet> Fifo<P> {
+    pub fn push(&mut self, packet: P, now: Time) {
+        self.bytes += u64::from(packet.bytes());
+        self.waiting.push_back(Waiting { packet, since: now });
+    }
+
+    pub fn pop(&mut self) -> Option<Waiting<P>> {
+        let waiting = self.waiting.pop_front()?;
+        self.bytes -= u64::from(waiting.packet.bytes());
+        Some(waiting)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn packets(&self) -> usize {
+        self.waiting.len()
     }
 }

@@ -1,6 +1,6 @@
 //! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
 
-use lowtide_cc::{ParamError, Params, Start, registry};
+use lowtide_cc::{Controller, ParamError, Params, Start, registry, rledbat};
 use lowtide_units::{Rate, Span, Time};
 
 use crate::histogram::Histogram;
@@ -61,6 +61,8 @@ pub struct FlowSpec {
     pub sender: SenderConfig,
     /// The receiving end.
     pub receiver: ReceiverConfig,
+    /// The profile of the rLEDBAT receiver, if one holds the sender back, with its parameters.
+    pub held_by: Option<(String, Params)>,
     /// Initial window in bytes, if the host insists.
     pub initial_window: Option<u64>,
     /// Seed of whatever the algorithm draws.
@@ -100,6 +102,8 @@ pub struct Flow {
     pub sender: Option<Box<Sender>>,
     /// The receiving end.
     pub receiver: Option<Box<Receiver>>,
+    /// What holds the sender back through the receive window.
+    holder: Option<Box<rledbat::Receiver<Box<dyn Controller>>>>,
     /// When the pending timer events of the two ends fire.
     pub timers: [Time; 2],
     syn_sent: Time,
@@ -116,6 +120,7 @@ impl Flow {
             stats: FlowStats::default(),
             sender: None,
             receiver: None,
+            holder: None,
             timers: [Time::MAX; 2],
             syn_sent: Time::ZERO,
             syn_timeout: SYN_TIMEOUT,
@@ -138,6 +143,11 @@ impl Flow {
         self.sender.as_ref().map_or(self.stats.sender, |sender| sender.stats())
     }
 
+    /// The window that an rLEDBAT receiver aims at.
+    pub fn held_window(&self) -> Option<u64> {
+        self.holder.as_ref().map(|holder| holder.window())
+    }
+
     /// The SYN, and when to repeat it.
     pub fn syn(&mut self, id: u32, now: Time) -> (Packet, Time) {
         self.syn_sent = now;
@@ -146,18 +156,68 @@ impl Flow {
         (Packet::new(id, Kind::Syn, SYN_SIZE, now), again)
     }
 
-    /// The SYN arrived: the receiver exists and answers.
-    pub fn syn_ack(&mut self, id: u32, now: Time) -> Packet {
+    /// The SYN arrived: the receiver exists and answers with the first window.
+    ///
+    /// # Errors
+    /// Parameters that the receiver refuses.
+    pub fn syn_ack(&mut self, id: u32, now: Time) -> Result<Packet, ParamError> {
         let config = self.spec.receiver;
-        self.receiver.get_or_insert_with(|| Box::new(Receiver::new(id, config)));
-        Packet::new(id, Kind::SynAck, SYN_SIZE, now)
+        if self.receiver.is_none() {
+            self.receiver = Some(Box::new(Receiver::new(id, config)));
+            if let Some((profile, params)) = &self.spec.held_by {
+                let start = Start { now, mss: config.mss, seed: self.spec.seed, ..Start::default() };
+                self.holder = Some(Box::new(rledbat::build(profile, params, &start, config.scale)?));
+            }
+        }
+        let mut answer = Packet::new(id, Kind::SynAck, SYN_SIZE, now);
+        answer.window = config.window();
+        self.hold(&mut answer, now);
+        Ok(answer)
+    }
+
+    /// A data segment arrives; the acknowledgement to send, if one is due.
+    pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+        if let Some(holder) = &mut self.holder {
+            let len = packet.payload();
+            holder.on_segment(&rledbat::Segment {
+                now,
+                seq: packet.seq.wrapping_mul(self.spec.receiver.mss),
+                len,
+                wire: len,
+                timestamps: Some((label(packet.sent), label(packet.echo))),
+                ce: packet.is_marked(),
+            });
+        }
+        let mut ack = self.receiver.as_mut()?.on_data(packet, now)?;
+        self.hold(&mut ack, now);
+        Some(ack)
+    }
+
+    /// The receiver's timer; the acknowledgement to send, if one is due.
+    pub fn on_receiver_timer(&mut self, now: Time) -> Option<Packet> {
+        let mut ack = self.receiver.as_mut()?.on_timer(now)?;
+        self.hold(&mut ack, now);
+        Some(ack)
+    }
+
+    /// Lets an rLEDBAT receiver lower the window of what leaves.
+    fn hold(&mut self, packet: &mut Packet, now: Time) {
+        let Some(holder) = &mut self.holder else { return };
+        let config = self.spec.receiver;
+        let out = rledbat::Outgoing {
+            now,
+            ack: packet.seq.wrapping_mul(config.mss),
+            field: (packet.window >> config.scale).min(u32::from(u16::MAX)) as u16,
+            tsval: Some(label(now)),
+        };
+        packet.window = u32::from(holder.on_outgoing(&out)) << config.scale;
     }
 
     /// The SYN-ACK arrived: the sender exists.
     ///
     /// # Errors
     /// Parameters that the algorithm refuses.
-    pub fn establish(&mut self, id: u32, now: Time) -> Result<(), ParamError> {
+    pub fn establish(&mut self, id: u32, window: u32, now: Time) -> Result<(), ParamError> {
         if self.sender.is_some() || self.stats.completed.is_some() {
             return Ok(());
         }
@@ -173,7 +233,7 @@ impl Flow {
         let cc = registry::by_name(&spec.cc)
             .map_err(|e| ParamError { algorithm: spec.cc.clone(), reason: e.to_string() })?
             .build(&spec.params, &start)?;
-        let mut sender = Sender::new(id, spec.sender, cc, handshake, spec.receiver.buffer);
+        let mut sender = Sender::new(id, spec.sender, cc, handshake, u64::from(window));
         match spec.app {
             App::Bytes(bytes) => sender.write(bytes),
             App::Bulk => sender.write(u64::MAX),
@@ -236,6 +296,11 @@ impl Flow {
             self.stats.sender = self.sender.take().map(|sender| sender.stats()).unwrap_or_default();
         }
     }
+}
+
+/// A time as Linux's timestamp option shows it: whole milliseconds.
+fn label(at: Time) -> u32 {
+    (at.nanos() / 1_000_000) as u32
 }
 
 /// When datagram `number` leaves, in ns after the first: multiplied out, so that no rounding adds up.

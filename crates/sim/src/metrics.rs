@@ -1,8 +1,11 @@
 //! What is reported of a run: the summary, and series sampled at even intervals. Looks at the world, changes nothing in it.
 
+use std::borrow::Cow;
+
+use lowtide_cc::Snapshot;
 use lowtide_scenario::result::{Delays, Lengths, Rtts, jain};
-use lowtide_scenario::{Bottleneck, FlowResult};
-use lowtide_units::{Span, Time};
+use lowtide_scenario::{Bottleneck, FlowPoint, FlowResult, QueuePoint, Series};
+use lowtide_units::{Rate, Span, Time};
 
 use crate::flow::Flow;
 use crate::histogram::Histogram;
@@ -10,39 +13,53 @@ use crate::link::{Link, Stage};
 use crate::traffic::Row;
 use crate::world::Observer;
 
-/// One flow at one sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct FlowPoint {
-    /// Payload delivered since the last sample, per second.
-    pub goodput_bps: f64,
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Slow-start threshold in bytes, zero if unset.
-    pub ssthresh: u64,
-    /// Smoothed RTT.
-    pub srtt_ms: f64,
-    /// The algorithm's state.
-    pub phase: &'static str,
+/// One flow at one sample, small: names are added when the run is over.
+#[derive(Clone, Copy, Debug)]
+struct FlowSample {
+    delivered: u64,
+    shown: Option<(Snapshot, Span, Option<u64>)>,
 }
 
-/// One bottleneck at one sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct QueuePoint {
-    /// Bytes waiting.
-    pub bytes: u64,
-    /// Packets waiting.
-    pub packets: u64,
-}
-
-/// Series of all rows and bottlenecks; point `n` is at `(n + 1) × interval`.
+/// What was sampled, by row or bottleneck, then by time; point `n` is at `(n + 1) × interval`.
 #[derive(Clone, Debug, Default)]
-pub struct Series {
-    /// Between two points.
-    pub interval: Span,
-    /// By row, then by time.
-    pub flows: Vec<Vec<FlowPoint>>,
-    /// By bottleneck, then by time.
-    pub queues: Vec<Vec<QueuePoint>>,
+struct Samples {
+    interval: Span,
+    flows: Vec<Vec<FlowSample>>,
+    queues: Vec<Vec<(u64, usize, Rate)>>,
+}
+
+impl Samples {
+    fn into_series(self, rows: &[Row], bottlenecks: &[(String, u16)]) -> Series {
+        let at = |n: usize| Span::from_nanos(self.interval.nanos() * (n as u64 + 1)).secs_f64();
+        let times = self.flows.first().map_or(0, Vec::len);
+        let mut series = Series::default();
+        for n in 0..times {
+            for (row, samples) in rows.iter().zip(&self.flows) {
+                let before = if n == 0 { 0 } else { samples[n - 1].delivered };
+                let mut point = FlowPoint::at(at(n), row.name.clone());
+                point.goodput_bps = (samples[n].delivered - before) as f64 * 8.0 / self.interval.secs_f64();
+                if let Some((shown, srtt, window)) = samples[n].shown {
+                    point.cwnd_bytes = shown.cwnd as f64;
+                    point.ssthresh_bytes = shown.ssthresh.map_or(f64::NAN, |bytes| bytes as f64);
+                    point.rwnd_bytes = window.map_or(f64::NAN, |bytes| bytes as f64);
+                    point.rtt_ms = srtt.millis_f64();
+                    point.phase = Cow::Borrowed(shown.phase);
+                }
+                series.flows.push(point);
+            }
+            for ((name, _), samples) in bottlenecks.iter().zip(&self.queues) {
+                let (bytes, packets, rate) = samples[n];
+                series.queues.push(QueuePoint {
+                    time_s: at(n),
+                    bottleneck: Cow::Owned(name.clone()),
+                    queue_bytes: bytes as f64,
+                    queue_packets: packets as f64,
+                    queue_delay_ms: rate.time_for(bytes).millis_f64(),
+                });
+            }
+        }
+        series
+    }
 }
 
 /// The window of the short-term fairness index.
@@ -52,9 +69,8 @@ const SHORT: Span = Span::from_secs(1);
 pub struct Sampler<'a> {
     rows: &'a [Row],
     bottlenecks: &'a [(String, u16)],
-    series: Series,
+    samples: Samples,
     keep: bool,
-    delivered: Vec<u64>,
     /// Bytes of each row when the running short window began, and the indices so far.
     window: Vec<u64>,
     measure_from: Time,
@@ -67,9 +83,8 @@ impl<'a> Sampler<'a> {
         Sampler {
             rows,
             bottlenecks,
-            series: Series { interval, flows: vec![Vec::new(); rows.len()], queues: vec![Vec::new(); bottlenecks.len()] },
+            samples: Samples { interval, flows: vec![Vec::new(); rows.len()], queues: vec![Vec::new(); bottlenecks.len()] },
             keep,
-            delivered: vec![0; rows.len()],
             window: vec![0; rows.len()],
             measure_from,
             indices: (0.0, 0),
@@ -78,7 +93,8 @@ impl<'a> Sampler<'a> {
 
     /// The series, and the mean of the short-term indices (1 if there were none).
     pub fn finish(self) -> (Series, f64) {
-        (self.series, if self.indices.1 == 0 { 1.0 } else { self.indices.0 / f64::from(self.indices.1) })
+        let series = self.samples.into_series(self.rows, self.bottlenecks);
+        (series, if self.indices.1 == 0 { 1.0 } else { self.indices.0 / f64::from(self.indices.1) })
     }
 
     fn close_window(&mut self, now: Time, totals: &[u64], streams: &[bool]) {
@@ -99,30 +115,25 @@ impl Observer for Sampler<'_> {
     fn sample(&mut self, now: Time, flows: &[Flow], stages: &[Stage]) {
         let mut totals = vec![0; self.rows.len()];
         let mut streams = vec![false; self.rows.len()];
-        let mut points = vec![FlowPoint::default(); self.rows.len()];
+        let mut shown = vec![None; self.rows.len()];
         for flow in flows {
             let row = flow.spec.result;
             totals[row] += flow.delivered();
             streams[row] = !flow.is_datagrams();
             if let Some(sender) = flow.sender.as_ref().filter(|_| self.keep) {
-                let shown = sender.snapshot();
-                let point = &mut points[row];
-                (point.cwnd, point.ssthresh, point.phase) = (shown.cwnd, shown.ssthresh.unwrap_or(0), shown.phase);
-                point.srtt_ms = sender.srtt().millis_f64();
+                shown[row] = Some((sender.snapshot(), sender.srtt(), flow.held_window()));
             }
         }
         if self.keep {
-            for (row, mut point) in points.into_iter().enumerate() {
-                point.goodput_bps = (totals[row] - self.delivered[row]) as f64 * 8.0 / self.series.interval.secs_f64();
-                self.series.flows[row].push(point);
+            for (row, shown) in shown.into_iter().enumerate() {
+                self.samples.flows[row].push(FlowSample { delivered: totals[row], shown });
             }
             for (n, (_, stage)) in self.bottlenecks.iter().enumerate() {
                 let link = stages[usize::from(*stage)].link.as_ref();
-                let point = link.map(|link| QueuePoint { bytes: link.bytes(), packets: link.packets() as u64 });
-                self.series.queues[n].push(point.unwrap_or_default());
+                let sample = link.map(|link| (link.bytes(), link.packets(), link.rate()));
+                self.samples.queues[n].push(sample.unwrap_or_default());
             }
         }
-        self.delivered.copy_from_slice(&totals);
         if now.nanos().is_multiple_of(SHORT.nanos()) {
             self.close_window(now, &totals, &streams);
         }

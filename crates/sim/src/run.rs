@@ -2,10 +2,10 @@
 //! outcome, byte for byte.
 
 use lowtide_scenario::result::{SCHEMA, jain};
-use lowtide_scenario::{Scenario, ScenarioError, Summary};
+use lowtide_scenario::{Scenario, ScenarioError, Series, Summary};
 use lowtide_units::{Span, Time};
 
-use crate::metrics::{Sampler, Series, bottleneck, flow_result};
+use crate::metrics::{Sampler, bottleneck, flow_result};
 use crate::topology::lay_out;
 use crate::traffic::plan;
 use crate::world::World;

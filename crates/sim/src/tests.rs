@@ -52,3 +52,81 @@ fn the_late_comer_of_ledbat_pp_does_not_take_over() {
     let ratio = s.flows[1].goodput_bps / s.flows[0].goodput_bps;
     assert!((0.7..1.4).contains(&ratio), "{ratio}");
 }
+
+#[test]
+fn the_late_comer_of_ledbat_takes_over() {
+    let flows = flow("first", "ledbat", "") + &flow("second", "ledbat", "start_s = 30.0");
+    let s = summary(&scenario(50.0, 500.0, 300.0, &flows));
+    assert!(s.flows[1].goodput_bps > 2.0 * s.flows[0].goodput_bps, "{:#?}", s.flows);
+}
+
+#[test]
+fn ledbat_alone_settles_at_its_target() {
+    let s = summary(&scenario(50.0, 500.0, 100.0, &flow("low", "ledbat", "")));
+    let delay = s.bottlenecks[0].queue_delay_ms.mean;
+    assert!((90.0..110.0).contains(&delay) && s.bottlenecks[0].utilisation > 0.97, "{delay}");
+}
+
+#[test]
+fn bbr_keeps_about_one_bdp_in_the_queue_of_two_flows() {
+    let s = summary(&scenario(50.0, 500.0, 100.0, &flow("bbr", "bbr1", "count = 2")));
+    // Two flows that each think they have 2 BDP in flight fill the pipe and one BDP of queue: 50 ms.
+    let delay = s.bottlenecks[0].queue_delay_ms.mean;
+    assert!((35.0..65.0).contains(&delay) && s.bottlenecks[0].utilisation > 0.95, "{delay}");
+}
+
+/// Mathis et al. 1997: with random loss p, the rate is MSS/RTT × C/√p, C = √(3/2) when every segment is acknowledged.
+#[test]
+fn newreno_follows_the_inverse_square_root_of_its_loss_rate() {
+    for p in [0.002, 0.005] {
+        let more = "tcp = { delayed_ack = 1 }";
+        let mut scenario = scenario(50.0, 500.0, 400.0, &flow("reno", "newreno", more));
+        let lowtide_scenario::Topology::Dumbbell(link) = &mut scenario.topology;
+        link.impair.loss = p;
+        let s = summary(&scenario);
+        let expected = 1448.0 * 8.0 / 0.0506 * (1.5 / p).sqrt();
+        let ratio = s.flows[0].goodput_bps / expected;
+        assert!((0.85..1.15).contains(&ratio), "{ratio} at p = {p}: {} of {expected}", s.flows[0].goodput_bps);
+    }
+}
+
+/// The sawtooth of one flow in a queue of one BDP: it halves from W to W/2 and takes W/2 round trips to come back, so one
+/// episode in 3/8 W² segments. (Two segments are lost in each: the window grows once more before the first loss is seen.)
+#[test]
+fn newrenos_sawtooth_has_the_period_of_its_window() {
+    let scenario = scenario(50.0, 50.0, 400.0, &flow("reno", "newreno", "tcp = { delayed_ack = 1 }"));
+    let outcome = run(&scenario, 1, true).unwrap_or_else(|e| panic!("{e}"));
+    let window: Vec<f64> = outcome.series.flows.iter().filter(|p| p.time_s > 80.0).map(|p| p.cwnd_bytes).collect();
+    let teeth = window.windows(2).filter(|w| w[1] < 0.7 * w[0]).count() as f64;
+    let sent = outcome.summary.flows[0].goodput_bps * 320.0 / 8.0 / 1448.0;
+    let most = 20e6 * (0.1 + 0.0006) / 8.0 / 1514.0;
+    let expected = sent / (3.0 / 8.0 * most * most);
+    assert!((0.85..1.15).contains(&(teeth / expected)), "{teeth} teeth, {expected} expected");
+}
+
+#[test]
+fn a_receiver_holds_a_cubic_sender_back() {
+    let low = "kind = \"rledbat\"\nreceiver = { target = \"ledbat_pp\" }";
+    let alone = summary(&scenario(50.0, 500.0, 100.0, &flow("low", "cubic", low)));
+    assert!(alone.bottlenecks[0].utilisation > 0.8, "{alone:#?}");
+    assert!(alone.bottlenecks[0].queue_delay_ms.p95 < 90.0, "{alone:#?}");
+    let both = summary(&scenario(50.0, 500.0, 100.0, &(flow("low", "cubic", low) + &flow("tcp", "cubic", ""))));
+    assert!(both.flows[0].share < 0.1, "{both:#?}");
+}
+
+#[test]
+fn transfers_repeat_and_arrive_at_random() {
+    let flows = flow("page", "cubic", "traffic = { kind = \"repeat\", bytes = 100_000, every_s = 2.0 }")
+        + &flow("web", "cubic", "traffic = { kind = \"poisson\", arrivals_per_s = 5.0, mean_bytes = 50_000.0 }")
+        + "[[flows]]\nname = \"call\"\nkind = \"udp\"\ntraffic = { kind = \"cbr\", rate_kbps = 64, packet_bytes = 160 }\n";
+    let mut scenario = scenario(50.0, 500.0, 100.0, &flows);
+    scenario.warmup_s = 0.0;
+    let s = summary(&scenario);
+    assert!((s.flows[0].goodput_bps - 400_000.0).abs() < 1000.0, "{s:#?}");
+    assert!((s.flows[1].goodput_bps - 2e6).abs() < 4e5, "{s:#?}");
+    assert!((s.flows[2].goodput_bps - 64_000.0 * 132.0 / 160.0).abs() < 500.0, "{s:#?}");
+    // 100 kB in 70 segments: 10, 20, 40, so the handshake and three rounds with about 45 ms on the line.
+    let page = s.flows[0].completion_s.expect("finite");
+    assert!((0.2..0.3).contains(&page), "{page}");
+    assert!(s.flows[2].rtt_ms.mean < 30.0 && s.flows[2].jitter_ms.is_some());
+}

@@ -1,6 +1,6 @@
 //! A scenario's flows as the flows of the simulation: copies, starts, random arrivals. Knows no network.
 
-use lowtide_cc::{Params, registry};
+use lowtide_cc::{Params, registry, rledbat};
 use lowtide_scenario::scenario::{Flow, Kind, Recovery, Rto, Tcp};
 use lowtide_scenario::{Scenario, ScenarioError, Traffic};
 use lowtide_units::{Rate, Span, Time};
@@ -85,10 +85,15 @@ fn template(flow: &Flow, path: &(Vec<u16>, Vec<u16>)) -> Result<FlowSpec, Scenar
     let rule = |reason: String| ScenarioError::new(format!("flow `{}`: {reason}", flow.name));
     let app = app(flow).map_err(rule)?;
     let params = Params::from(flow.params.clone());
-    if flow.kind == Kind::Tcp {
+    let start = lowtide_cc::Start::default();
+    if flow.kind != Kind::Udp {
         // Found out now instead of when the flow starts.
         let algorithm = registry::by_name(&flow.cc).map_err(|e| rule(e.to_string()))?;
-        algorithm.build(&params, &lowtide_cc::Start::default()).map_err(|e| rule(e.to_string()))?;
+        algorithm.build(&params, &start).map_err(|e| rule(e.to_string()))?;
+    }
+    let held_by = flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (profile(&r.target), Params::default()));
+    if let Some((profile, params)) = &held_by {
+        rledbat::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| rule(e.to_string()))?;
     }
     let (sender, receiver) = endpoints(&flow.tcp);
     Ok(FlowSpec {
@@ -102,9 +107,19 @@ fn template(flow: &Flow, path: &(Vec<u16>, Vec<u16>)) -> Result<FlowSpec, Scenar
         reverse: path.1.clone(),
         sender,
         receiver,
+        held_by,
         initial_window: flow.tcp.initial_window.map(|segments| u64::from(segments) * u64::from(flow.tcp.mss)),
         seed: 0,
     })
+}
+
+/// A target as `lowtide run` names it is short for a profile.
+fn profile(target: &str) -> String {
+    match target {
+        "ledbat_pp" => "rledbat".to_owned(),
+        "enhanced" => "rledbat-enhanced".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 fn app(flow: &Flow) -> Result<App, String> {
@@ -131,10 +146,10 @@ fn app(flow: &Flow) -> Result<App, String> {
         },
     };
     match (flow.kind, matches!(app, App::Datagrams { .. })) {
-        (Kind::Tcp, false) | (Kind::Udp, true) => Ok(app),
-        (Kind::Tcp, true) => Err("cbr traffic needs `kind = \"udp\"`; a TCP application with a rate is on_off with `rate_mbps`".to_owned()),
+        (Kind::Tcp | Kind::Rledbat, false) | (Kind::Udp, true) => Ok(app),
+        (Kind::Tcp | Kind::Rledbat, true) => Err("cbr traffic needs `kind = \"udp\"`; a TCP application with a rate is on_off with `rate_mbps`".to_owned()),
         (Kind::Udp, false) => Err("kind udp carries cbr traffic only".to_owned()),
-        (kind @ (Kind::Rledbat | Kind::Utp), _) => Err(format!("the simulator does not run kind {kind:?}; it runs tcp and udp").to_lowercase()),
+        (Kind::Utp, _) => Err("the simulator does not run kind utp; it runs tcp (with libutp's congestion control too), rledbat and udp".to_owned()),
     }
 }
 

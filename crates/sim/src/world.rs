@@ -237,8 +237,7 @@ impl World {
         let flow = &mut self.flows[id as usize];
         match packet.kind {
             Kind::Data => {
-                let Some(receiver) = &mut flow.receiver else { return };
-                let ack = receiver.on_data(&packet, now);
+                let ack = flow.on_data(&packet, now);
                 self.acknowledge(id, ack, now);
             }
             Kind::Ack => {
@@ -249,12 +248,12 @@ impl World {
                 }
                 self.send_all(id, now);
             }
-            Kind::Syn => {
-                let answer = flow.syn_ack(id, now);
-                self.forward(answer, now);
-            }
+            Kind::Syn => match flow.syn_ack(id, now) {
+                Ok(answer) => self.forward(answer, now),
+                Err(error) => self.error = Some(error),
+            },
             Kind::SynAck => {
-                self.error = flow.establish(id, now).err();
+                self.error = flow.establish(id, packet.window, now).err();
                 self.send_all(id, now);
             }
             Kind::Datagram => flow.on_datagram(&packet, now),
@@ -305,7 +304,7 @@ impl World {
             return;
         }
         flow.timers[1] = Time::MAX;
-        let ack = flow.receiver.as_mut().and_then(|receiver| receiver.on_timer(now));
+        let ack = flow.on_receiver_timer(now);
         self.acknowledge(id, ack, now);
     }
 }

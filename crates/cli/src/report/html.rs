@@ -42,7 +42,7 @@ impl Page {
 
     /// A table of plain text.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Page {
-        let cells = |tag: &str, row: &mut dyn Iterator<Item = &str>| row.fold(String::new(), |s, c| s + &format!("<{tag}>{}</{tag}>", escape(c)));
+        let cells = |tag: &str, row: &mut dyn Iterator<Item = &str>| row.map(|c| format!("<{tag}>{}</{tag}>", escape(c))).collect::<String>();
         let _ = write!(self.body, "<table><tr>{}</tr>", cells("th", &mut head.iter().copied()));
         for row in rows {
             let _ = write!(self.body, "<tr>{}</tr>", cells("td", &mut row.iter().map(String::as_str)));

@@ -29,6 +29,11 @@ impl ReceiverConfig {
     pub fn linux(mss: u32) -> ReceiverConfig {
         ReceiverConfig { every: 2, delay: Span::from_millis(40), quick: 16, sack: true, buffer: 1 << 30, mss, scale: 14 }
     }
+
+    /// The window of an empty buffer, as far as the field can say it.
+    pub fn window(&self) -> u32 {
+        ((self.buffer >> self.scale).min(u64::from(u16::MAX)) << self.scale) as u32
+    }
 }
 
 /// The state of one receiver.
@@ -179,8 +184,7 @@ impl Receiver {
         ack.owd = self.owd;
         ack.ce = std::mem::take(&mut self.ce);
         ack.echo = self.echo.take().unwrap_or(now);
-        let scale = self.config.scale;
-        ack.window = ((self.config.buffer >> scale).min(u64::from(u16::MAX)) << scale) as u32;
+        ack.window = self.config.window();
         let blocks = if self.config.sack { self.blocks(&mut ack.sack) } else { 0 };
         ack.size = ack_size(blocks);
         self.duplicate = None;

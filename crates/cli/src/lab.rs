@@ -1,0 +1,121 @@
+//! `lowtide lab`: a scenario on real network stacks, to a result folder. What the laboratory is, its crate knows.
+
+pub mod interrupt;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use lowtide_lab::run::{Options, Outcome};
+use lowtide_lab::{measure, run, site};
+use lowtide_scenario::{Scenario, Summary};
+
+use crate::human;
+
+/// Run a scenario on this machine's real network stacks
+///
+/// Servers, programs and a link are made inside network namespaces of their own and are gone afterwards, also after Ctrl-C;
+/// no setting of the machine is changed. Needs root.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The scenario, as `lowtide sim` reads it
+    scenario: PathBuf,
+    /// Where the result goes
+    #[arg(long, value_name = "DIR", default_value = "lab-result")]
+    out: PathBuf,
+    /// Change one value of the scenario: topology.rtt_ms=60, flows.bulk.cc=bbr
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print summary.json instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: &Args) -> Result<ExitCode> {
+    let scenario = args.set.iter().try_fold(Scenario::load(&args.scenario)?, |scenario, set| {
+        let (key, value) = set.split_once('=').with_context(|| format!("--set {set}: it is KEY=VALUE"))?;
+        Ok::<_, anyhow::Error>(scenario.with(key, value_of(value))?)
+    })?;
+    let options = options()?;
+    eprintln!("lowtide: {} runs for {}", scenario.name, human::span(scenario.duration_s));
+    let outcome = run::run(&scenario, &options)?;
+    write(&args.out, &scenario, &outcome).with_context(|| format!("--out {}: cannot be written", args.out.display()))?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&outcome.summary)?);
+    } else {
+        print!("{}", table(&outcome.summary));
+    }
+    warn_if_stalled(&outcome.summary);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What every run of the laboratory needs, after it is certain that this process may make one.
+pub fn options() -> Result<Options> {
+    site::ready().context(
+        "the laboratory makes network namespaces and TUN devices, for which Linux wants root: run it with sudo, or the same scenario with `lowtide sim`",
+    )?;
+    let lowtide = std::env::current_exe().context("where is this program?")?;
+    Ok(Options { lowtide, stop: interrupt::flag()? })
+}
+
+/// Says so on stderr if the run says little about the network.
+pub fn warn_if_stalled(summary: &Summary) {
+    if let Some(late) = summary.lateness_ms.filter(|l| l.stalled) {
+        eprintln!(
+            "lowtide: the host stalled the link (packets late by {:.2} ms at the median, {:.1} ms at p99, {:.0} ms at most), also when repeated: take these numbers with care",
+            late.p50, late.p99, late.max
+        );
+    }
+}
+
+/// A value as TOML has it; what is none is a string.
+fn value_of(text: &str) -> toml::Value {
+    text.parse().unwrap_or_else(|_| toml::Value::String(text.to_owned()))
+}
+
+/// The result folder: `summary.json`, the scenario as it was run, and the series.
+pub fn write(folder: &Path, scenario: &Scenario, outcome: &Outcome) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("scenario.toml"), toml::to_string(scenario)?)?;
+    fs::write(folder.join("series.csv"), series(outcome))?;
+    Ok(outcome.summary.write(folder)?)
+}
+
+/// One line a value: seconds of the scenario, whose, what, how much.
+fn series(outcome: &Outcome) -> String {
+    let mut text = String::from("time_s,name,quantity,value\n");
+    let mut line = |at: f64, name: &str, quantity: &str, value: f64| {
+        let _ = writeln!(text, "{at:.3},{name},{quantity},{value}");
+    };
+    for (at, ms) in measure::queue_delay(outcome) {
+        line(at, "forward", "queue_delay_ms", ms);
+    }
+    for trace in &outcome.traces {
+        for (quantity, points) in [
+            ("throughput_bps", measure::throughput(trace, &outcome.link, outcome.zero)),
+            ("window_bytes", measure::window(trace, outcome.zero)),
+            ("added_delay_ms", measure::added_delay(trace, outcome.zero)),
+        ] {
+            points.into_iter().for_each(|(at, value)| line(at, &trace.job.name, quantity, value));
+        }
+    }
+    text
+}
+
+fn table(summary: &Summary) -> String {
+    let mut text = String::new();
+    for b in &summary.bottlenecks {
+        let d = &b.queue_delay_ms;
+        let _ = writeln!(text, "{:<12} {:>5.1} % of {}; queueing {:.1} ms p50, {:.1} p95, {:.1} max; {} drops", b.name, b.utilisation * 100.0, human::rate(b.capacity_bps as u64), d.p50, d.p95, d.max, b.drops);
+    }
+    for f in &summary.flows {
+        let _ = write!(text, "{:<12} {:<16} {:>12} {:>5.1} %  rtt {:>6.1} ms p50 {:>6.1} p95  {} sent again", f.name, f.cc, human::rate(f.goodput_bps as u64), f.share * 100.0, f.rtt_ms.p50, f.rtt_ms.p95, f.retransmits);
+        let _ = f.completion_s.map(|s| write!(text, "  in {s:.2} s"));
+        let _ = f.jitter_ms.map(|ms| write!(text, "  jitter {ms:.2} ms"));
+        text.push('\n');
+    }
+    let _ = writeln!(text, "Jain {:.3}, over seconds {:.3}", summary.jain, summary.jain_short);
+    text
+}

@@ -1,0 +1,93 @@
+//! Checks a paper's claims: a Rhai expression over the measured points. Knows neither paper nor simulator.
+//!
+//! `points` is an array of maps: the swept values by name (`p.rtt`), and per metric a map by flow group (`p.share.lbe`).
+//! Helpers: `mean([…])`, `spearman(xs, ys)`, and `every(points, |p| …)`, which is `all` but an error where there is no point.
+
+use anyhow::{Result, anyhow};
+use rhai::{Array, Dynamic, Engine, Scope};
+
+/// A claim about no point at all must not pass.
+const PRELUDE: &str = "fn every(points, rule) { if points.is_empty() { throw \"no point of this run falls under the claim\"; } points.all(rule) }\n";
+
+/// Evaluates claims over the points of one experiment.
+pub struct Judge {
+    engine: Engine,
+    points: Array,
+}
+
+impl Judge {
+    /// A judge over these points, each a map of values.
+    pub fn new(points: Vec<rhai::Map>) -> Judge {
+        let mut engine = Engine::new();
+        engine.set_max_expr_depths(128, 128);
+        engine.register_fn("mean", |values: Array| mean(&numbers(&values)));
+        engine.register_fn("spearman", |x: Array, y: Array| spearman(&numbers(&x), &numbers(&y)));
+        Judge { engine, points: points.into_iter().map(Dynamic::from_map).collect() }
+    }
+
+    /// Whether `rule` holds.
+    ///
+    /// # Errors
+    /// A rule that is no boolean expression or names a value that no point has.
+    pub fn holds(&self, rule: &str) -> Result<bool> {
+        let mut scope = Scope::new();
+        scope.push("points", self.points.clone());
+        self.engine.eval_with_scope::<bool>(&mut scope, &format!("{PRELUDE}{rule}")).map_err(|e| anyhow!("the rule `{rule}` cannot be decided: {e}"))
+    }
+}
+
+fn numbers(values: &Array) -> Vec<f64> {
+    values.iter().map(|v| v.as_float().or_else(|_| v.as_int().map(|i| i as f64)).unwrap_or(f64::NAN)).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Spearman's rank correlation: Pearson's over mean ranks.
+fn spearman(x: &[f64], y: &[f64]) -> f64 {
+    let (x, y) = (ranks(x), ranks(y));
+    let (mx, my) = (mean(&x), mean(&y));
+    let covariance: f64 = x.iter().zip(&y).map(|(a, b)| (a - mx) * (b - my)).sum();
+    let spread = |v: &[f64], m: f64| v.iter().map(|a| (a - m) * (a - m)).sum::<f64>();
+    covariance / (spread(&x, mx) * spread(&y, my)).sqrt()
+}
+
+fn ranks(values: &[f64]) -> Vec<f64> {
+    values
+        .iter()
+        .map(|v| {
+            let below = values.iter().filter(|w| *w < v).count() as f64;
+            let equal = values.iter().filter(|w| *w == v).count() as f64;
+            below + (equal + 1.0) / 2.0
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(rtt: f64, share: f64) -> rhai::Map {
+        let shares = rhai::Map::from([("lbe".into(), Dynamic::from_float(share))]);
+        rhai::Map::from([("rtt".into(), Dynamic::from_float(rtt)), ("share".into(), Dynamic::from_map(shares))])
+    }
+
+    #[test]
+    fn rules_read_like_the_sheet() {
+        let judge = Judge::new(vec![point(20.0, 0.9), point(100.0, 0.88), point(300.0, 0.7)]);
+        assert!(judge.holds("points.filter(|p| p.rtt < 200).all(|p| p.share.lbe >= 0.80)").expect("decidable"));
+        assert!(!judge.holds("points.all(|p| p.share.lbe >= 0.80)").expect("decidable"));
+        assert!(judge.holds("spearman(points.map(|p| p.rtt), points.map(|p| p.share.lbe)) <= -0.9").expect("decidable"));
+        assert!(judge.holds("mean(points.map(|p| p.share.lbe)) < 0.83").expect("decidable"));
+    }
+
+    #[test]
+    fn a_rule_about_nothing_is_an_error_not_a_pass() {
+        let judge = Judge::new(vec![point(20.0, 0.9)]);
+        assert!(judge.holds("points.all(|p| p.shaer.lbe >= 0.80)").is_err());
+        assert!(judge.holds("1 + 1").is_err());
+        assert!(judge.holds("every(points.filter(|p| p.rtt > 50), |p| p.share.lbe >= 0.80)").is_err());
+        assert!(judge.holds("every(points, |p| p.share.lbe >= 0.80)").expect("decidable"));
+    }
+}

@@ -1,0 +1,188 @@
+//! An experiment of a paper as `papers/<paper>/<figure>.toml` writes it: scenario, sweep, repetitions, and what the paper
+//! reports as claims that can be checked. Knows no simulator and no result.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// One figure or table of a paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// `<paper>/<figure>`, from the file's path.
+    #[serde(skip)]
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Where it stands in the paper.
+    pub place: String,
+    /// Choices where the paper leaves something open, each with its reason.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Runs per point, with seeds 1, 2, ….
+    pub repeat: u32,
+    /// The scenario every point starts from.
+    pub scenario: toml::Table,
+    /// Alternatives drawn as curves of their own.
+    #[serde(default)]
+    pub variants: Vec<Variant>,
+    /// Swept parameters: every combination is a point.
+    #[serde(default)]
+    pub sweep: Vec<Sweep>,
+    /// The axes, as the paper draws them.
+    pub plot: Axes,
+    /// What the paper reports.
+    pub claims: Vec<Claim>,
+}
+
+/// A named change of the scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name in plots and claims.
+    pub name: String,
+    /// Scenario keys (`flows.bulk.cc`) and their values.
+    pub set: toml::Table,
+}
+
+/// A swept scenario key.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Its name in plots and claims.
+    pub name: String,
+    /// The scenario's key.
+    pub key: String,
+    /// The values.
+    pub values: Vec<toml::Value>,
+    /// The values of a quick run, which still decides a claim.
+    pub quick: Vec<toml::Value>,
+}
+
+/// The axes of the figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axes {
+    /// The sweep on the x axis; none for a table.
+    pub x: Option<String>,
+    /// The metric on the y axis, as claims write it (`share.lbe`).
+    pub y: Vec<String>,
+    /// Labels with units.
+    pub x_label: String,
+    /// Label with units.
+    pub y_label: String,
+}
+
+/// Something the paper reports, as an expression over the points.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// `c1`, ….
+    pub id: String,
+    /// Where in the paper it stands.
+    pub place: String,
+    /// What the paper says, in our words with its numbers.
+    pub says: String,
+    /// A Rhai expression over `points` that is true where the claim is met.
+    pub rule: String,
+    /// Why the rule has the tolerance it has.
+    pub tolerance: String,
+    /// Whether a quick run has the points that the rule needs.
+    #[serde(default = "yes")]
+    pub quick: bool,
+    /// For a claim that is not met: the cause, found by looking at traces.
+    #[serde(default)]
+    pub explained: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One combination of variant and swept values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Variant and swept values by name.
+    pub at: Vec<(String, toml::Value)>,
+    /// What to set in the scenario.
+    pub set: Vec<(String, toml::Value)>,
+}
+
+impl Experiment {
+    /// Reads one file; its id is its path below `root`.
+    ///
+    /// # Errors
+    /// A file that is not an experiment, with the key and what is allowed.
+    pub fn load(root: &Path, path: &Path) -> Result<Experiment> {
+        let text = fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+        let mut experiment: Experiment = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        experiment.id = path.strip_prefix(root).unwrap_or(path).with_extension("").display().to_string();
+        if experiment.claims.is_empty() || experiment.repeat == 0 {
+            bail!("{}: an experiment needs at least one claim and one run", path.display());
+        }
+        Ok(experiment)
+    }
+
+    /// The points of a full or a quick run.
+    pub fn points(&self, quick: bool) -> Vec<Point> {
+        let variants: Vec<Point> = match self.variants.as_slice() {
+            [] => vec![Point { at: Vec::new(), set: Vec::new() }],
+            variants => variants.iter().map(variant_point).collect(),
+        };
+        self.sweep.iter().fold(variants, |points, sweep| {
+            let values = if quick { &sweep.quick } else { &sweep.values };
+            points.iter().flat_map(|point| values.iter().map(|value| point.with(sweep, value))).collect()
+        })
+    }
+}
+
+fn variant_point(variant: &Variant) -> Point {
+    Point {
+        at: vec![("variant".to_owned(), toml::Value::String(variant.name.clone()))],
+        set: variant.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+    }
+}
+
+impl Point {
+    fn with(&self, sweep: &Sweep, value: &toml::Value) -> Point {
+        let mut point = self.clone();
+        point.at.push((sweep.name.clone(), value.clone()));
+        point.set.push((sweep.key.clone(), value.clone()));
+        point
+    }
+
+    /// `rtt=20 variant=rl`, for messages and folder names.
+    pub fn label(&self) -> String {
+        let parts: Vec<String> = self.at.iter().map(|(k, v)| format!("{k}={}", v.to_string().trim_matches('"'))).collect();
+        if parts.is_empty() { "the one point".to_owned() } else { parts.join(" ") }
+    }
+}
+
+/// Every experiment below `root` whose id starts with one of `wanted` (all if empty), in the order of their ids.
+///
+/// # Errors
+/// An unreadable folder or file, or a wish that names nothing.
+pub fn load_all(root: &Path, wanted: &[String]) -> Result<Vec<Experiment>> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for paper in fs::read_dir(root).with_context(|| format!("{}: no folder of experiments", root.display()))? {
+        let folder = paper?.path();
+        if folder.is_dir() {
+            files.extend(fs::read_dir(folder)?.filter_map(|f| f.ok().map(|f| f.path())).filter(|f| f.extension().is_some_and(|e| e == "toml")));
+        }
+    }
+    files.sort();
+    let all = files.iter().map(|path| Experiment::load(root, path)).collect::<Result<Vec<_>>>()?;
+    for wish in wanted {
+        if !all.iter().any(|e| matches(&e.id, wish)) {
+            let ids: Vec<&str> = all.iter().map(|e| e.id.as_str()).collect();
+            bail!("no experiment `{wish}`; there are {}", ids.join(", "));
+        }
+    }
+    Ok(all.into_iter().filter(|e| wanted.is_empty() || wanted.iter().any(|w| matches(&e.id, w))).collect())
+}
+
+fn matches(id: &str, wish: &str) -> bool {
+    id == wish || id.split('/').next() == Some(wish)
+}

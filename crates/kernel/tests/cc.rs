@@ -1,0 +1,231 @@
+//! bpf/cc.h against the reference in `cc`, event by event, and against the exact values of the spec sheet (D.1, D.2, D.8, E).
+
+use lowtide_cc::ledbat_pp::{Config, LedbatPp};
+use lowtide_cc::{Ack, Cause, Congestion, Controller as _, Restart, Span, Start, Time};
+use lowtide_kernel::Phase;
+use lowtide_kernel::native::{self, Controller, UNKNOWN};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const MS: u64 = 1_000_000;
+
+/// The same flow twice: the reference and the kernel's code.
+struct Pair {
+    reference: LedbatPp,
+    kernel: Controller,
+    mss: u64,
+    delivered: u64,
+}
+
+impl Pair {
+    fn new(mss: u32, enhanced: bool) -> Pair {
+        let start = Start { mss, ..Start::default() };
+        Pair {
+            reference: LedbatPp::new(Config { enhanced, ..Config::default() }, &start),
+            kernel: Controller::new(0, mss, 2 * u64::from(mss), enhanced, false),
+            mss: u64::from(mss),
+            delivered: 0,
+        }
+    }
+
+    fn ack(&mut self, ack: &Ack) {
+        self.reference.on_ack(ack);
+        self.kernel.on_ack(&native::Ack {
+            now: ack.now.nanos(),
+            acked: ack.acked,
+            in_flight: ack.in_flight,
+            rtt: ack.rtt.map_or(UNKNOWN, Span::nanos),
+            srtt: ack.srtt.nanos(),
+            delivered: ack.delivered,
+            prior_delivered: ack.prior_delivered,
+            limited: ack.cwnd_limited,
+            in_recovery: ack.in_recovery,
+            drained: false,
+        });
+    }
+
+    fn congestion(&mut self, now: u64, cause: Cause, in_flight: u64, srtt: u64) {
+        let event = Congestion { now: Time::from_nanos(now), cause, lost: self.mss, in_flight, srtt: Span::from_nanos(srtt) };
+        self.reference.on_congestion(&event);
+        match cause {
+            Cause::Timeout => self.kernel.on_timeout(in_flight),
+            Cause::Loss | Cause::Ecn => self.kernel.on_loss(now, srtt),
+        }
+    }
+
+    fn restart(&mut self, now: u64, idle: u64, rto: u64) {
+        self.reference.on_restart(&Restart { now: Time::from_nanos(now), idle: Span::from_nanos(idle), rto: Span::from_nanos(rto) });
+        if idle > rto {
+            self.kernel.on_restart(now);
+        }
+    }
+
+    fn difference(&self) -> f64 {
+        (self.kernel.window() - self.reference.cwnd() as f64).abs()
+    }
+}
+
+/// One random life of a flow: a path with a queue that wanders, losses, timeouts, pauses, an application that may limit.
+/// Returns the largest difference in segments.
+fn random_life(seed: u64) -> f64 {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut pair = Pair::new(rng.random_range(500..9000), rng.random());
+    let mss = pair.mss;
+    let base = rng.random_range(MS / 5..300 * MS);
+    let (mut now, mut srtt, mut queue, mut recovery) = (0u64, 0u64, 0u64, 0u32);
+    let mut worst = 0.0f64;
+    for _ in 0..rng.random_range(50..500) {
+        let window = pair.reference.cwnd();
+        now += rng.random_range(1..base / 4);
+        // The queue drifts, jumps and empties.
+        queue = match rng.random_range(0..40) {
+            0 => 0,
+            1 => rng.random_range(0..300 * MS),
+            _ => (queue + rng.random_range(0..6 * MS)).saturating_sub(rng.random_range(0..6 * MS)),
+        };
+        let rtt = base + queue;
+        srtt = if srtt == 0 { rtt } else { srtt - srtt / 8 + rtt / 8 };
+        // Ragged: a window that meets ssthresh to the bit is a tie, which floating and fixed point break an ACK apart.
+        let acked = rng.random_range(mss / 2..8 * mss);
+        let in_flight = match rng.random_range(0..6) {
+            0 => rng.random_range(0..2 * mss + 1),
+            _ => window,
+        };
+        pair.delivered += acked;
+        let prior = pair.delivered - rng.random_range(0..window.min(pair.delivered) + 1);
+        pair.ack(&Ack {
+            now: Time::from_nanos(now),
+            acked,
+            in_flight,
+            rtt: (rng.random_range(0..20) > 0).then(|| Span::from_nanos(rtt)),
+            srtt: Span::from_nanos(srtt),
+            delivered: pair.delivered,
+            prior_delivered: prior,
+            cwnd_limited: rng.random_range(0..5) > 0,
+            in_recovery: recovery > 0,
+            ..Ack::default()
+        });
+        recovery = recovery.saturating_sub(1);
+        match rng.random_range(0..150) {
+            0 => {
+                pair.congestion(now, Cause::Loss, window, srtt);
+                recovery = rng.random_range(0..10);
+            }
+            1 => pair.congestion(now, Cause::Ecn, window, srtt),
+            2 => pair.congestion(now, Cause::Timeout, window, srtt),
+            3 => {
+                let idle = rng.random_range(0..2_000 * MS);
+                now += idle;
+                pair.restart(now, idle, 2 * srtt);
+            }
+            _ => {}
+        }
+        worst = worst.max(pair.difference() / mss as f64);
+    }
+    worst
+}
+
+#[test]
+fn ten_thousand_random_lives_agree_within_a_segment() {
+    let mut worst = (0.0f64, 0);
+    for seed in 0..10_000 {
+        let difference = random_life(seed);
+        if difference > worst.0 {
+            worst = (difference, seed);
+        }
+    }
+    assert!(worst.0 <= 1.0, "seed {}: {} segments apart", worst.1, worst.0);
+}
+
+/// An acknowledgement as the tables assume it: window-limited, every one in a new round's flight.
+fn plain(at_ms: u64, acked: u64, rtt: u64) -> native::Ack {
+    native::Ack { now: at_ms * MS, acked, in_flight: 8000, rtt, srtt: 110 * MS, limited: true, ..native::Ack::default() }
+}
+
+/// Table D.8, to a thousandth of a byte. In the freeze no more than the floor is in flight.
+#[test]
+fn worked_trace() {
+    use Phase::{Avoidance, Freeze, Ramp, SlowStart};
+    let rows: [(u64, u64, u64, Phase, f64); 24] = [
+        (60, 1000, 60, SlowStart, 2500.0),
+        (61, 1000, 61, SlowStart, 3000.0),
+        (130, 2000, 66, SlowStart, 4000.0),
+        (131, 1000, 68, SlowStart, 4500.0),
+        (240, 2000, 106, SlowStart, 5500.0),
+        (241, 1000, 107, SlowStart, 6000.0),
+        (242, 1000, 108, SlowStart, 6500.0),
+        (243, 1000, 106, Avoidance, 6500.0),
+        (250, 1000, 112, Avoidance, 6576.923),
+        (340, 1000, 124, Avoidance, 6652.946),
+        (341, 1000, 126, Avoidance, 6728.101),
+        (342, 1000, 127, Avoidance, 6802.416),
+        (343, 1000, 128, Avoidance, 6809.253),
+        (344, 1000, 190, Avoidance, 6782.682),
+        (345, 1000, 220, Avoidance, 6739.733),
+        (346, 1000, 220, Avoidance, 6680.586),
+        (347, 1000, 220, Avoidance, 6180.586),
+        (463, 1000, 118, Freeze, 2000.0),
+        (530, 1000, 90, Freeze, 2000.0),
+        (640, 2000, 64, Freeze, 2000.0),
+        (700, 2000, 61, Ramp, 3000.0),
+        (761, 3000, 60, Ramp, 4500.0),
+        (822, 4000, 62, Avoidance, 6180.586),
+        (900, 1000, 62, Avoidance, 6261.485),
+    ];
+    let mut flow = Controller::new(0, 1000, 2000, false, false);
+    for (row, (at, acked, rtt, phase, window)) in rows.into_iter().enumerate() {
+        let in_flight = if phase == Freeze || phase == Ramp { 2000 } else { 8000 };
+        flow.on_ack(&native::Ack { in_flight, ..plain(at, acked, rtt * MS) });
+        assert_eq!(flow.phase(), phase, "row {}", row + 1);
+        assert!((flow.window() - window).abs() < 1e-3, "row {}: {} is not {window}", row + 1, flow.window());
+    }
+    assert_eq!(flow.next_slowdown(), Some(4053 * MS));
+}
+
+/// The change of a window over one round at a constant queueing delay (tables D.2 and E), in packets.
+fn change_per_round(enhanced: bool, base_us: u64, packets: u64, queueing_us: u64) -> f64 {
+    let ack = |at, acked, rtt_us| native::Ack { srtt: 1 << 40, ..plain(at, acked, rtt_us * 1000) };
+    let mut flow = Controller::new(0, 1000, 2000 * packets, enhanced, false);
+    flow.on_ack(&ack(0, 0, base_us));
+    // A loss ends the initial slow start at `packets`; the fourth acknowledgement after it pushes the base out of the filter.
+    flow.on_loss(0, 1 << 40);
+    for at in 1..4 {
+        flow.on_ack(&ack(at, 0, base_us + queueing_us));
+    }
+    flow.on_ack(&ack(4, 1000 * packets, base_us + queueing_us));
+    flow.window() / 1000.0 - packets as f64
+}
+
+#[test]
+fn window_rule_tables() {
+    let table = [(30_000, 0.5, 0.1667), (60_000, 0.5, 0.1667), (60_300, 0.0, -0.3333), (63_000, -4.5, -4.8333), (75_000, -24.5, -24.8333), (90_000, -49.5, -49.8333), (90_300, -50.0, -50.0), (120_000, -50.0, -50.0)];
+    for (queueing, half, sixth) in table {
+        for (base, want) in [(60_000, half), (20_000, sixth)] {
+            let got = change_per_round(false, base, 100, queueing);
+            assert!((got - want).abs() < 1e-3, "base {base} us, qd {queueing} us: {got} is not {want}");
+        }
+    }
+    for (queueing, want) in [(25_000, -14.8333), (30_000, -29.8333), (30_060, -30.0)] {
+        let got = change_per_round(true, 20_000, 60, queueing);
+        assert!((got - want).abs() < 1e-3, "enhanced, qd {queueing} us: {got} is not {want}");
+    }
+}
+
+/// A receiver's slowdown: the window falls at once, the freeze begins when the old permission has been used up.
+#[test]
+fn a_receiver_drains_before_it_freezes() {
+    let mut flow = Controller::new(0, 1000, 20_000, false, true);
+    let ack = |at, drained| native::Ack { drained, in_flight: 20_000, acked: 1000, srtt: 50 * MS, ..plain(at, 0, 50 * MS) };
+    flow.on_ack(&ack(0, false));
+    flow.on_loss(0, 50 * MS);
+    flow.on_ack(&ack(101, false));
+    assert_eq!((flow.phase(), flow.window()), (Phase::Drain, 2000.0));
+    flow.on_ack(&ack(140, false));
+    assert_eq!(flow.phase(), Phase::Drain);
+    flow.on_ack(&ack(150, true));
+    assert_eq!(flow.phase(), Phase::Freeze);
+    flow.on_ack(&ack(249, true));
+    assert_eq!((flow.phase(), flow.window()), (Phase::Freeze, 2000.0));
+    flow.on_ack(&ack(250, true));
+    assert_eq!(flow.phase(), Phase::Ramp);
+}

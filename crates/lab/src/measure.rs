@@ -1,0 +1,192 @@
+//! What a run's records say, in the terms of the result's schema. Reads no clock and starts nothing.
+
+use lowtide_scenario::result::{Delays, Lateness, Lengths, Rtts, SCHEMA, jain};
+use lowtide_scenario::{Bottleneck, FlowResult, Scenario, Summary};
+use lowtide_units::{Rate, Span, Time};
+
+use crate::histogram::Histogram;
+use crate::link::{self, Record};
+use crate::path::Seen;
+use crate::plan::{self, Job};
+use crate::run::{Outcome, Sample, Trace};
+
+/// The host stalled the link when the median lateness exceeds the accuracy that is promised of the delay,
+const LATE_P50: Span = Span::from_micros(200);
+/// when one packet in a hundred was late by a quarter of the shortest RTT in use (20 ms),
+const LATE_P99: Span = Span::from_millis(5);
+/// or when the link stood still for as long as half the shortest RTT.
+const LATE_MAX: Span = Span::from_millis(50);
+
+/// The summary of a run whose zero was at `zero`.
+pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, zero: Time) -> Summary {
+    let dumbbell = plan::dumbbell(scenario);
+    let window = scenario.duration_s - scenario.warmup_s;
+    let rates = (dumbbell.rate_mbps, dumbbell.reverse_rate_mbps.unwrap_or(dumbbell.rate_mbps));
+    let flows: Vec<FlowResult> = traces.iter().map(|t| flow(scenario, t, link, zero)).collect();
+    let streams = |i: &usize| traces[*i].echoes.is_none();
+    let goodputs: Vec<f64> = (0..flows.len()).filter(streams).map(|i| flows[i].goodput_bps).collect();
+    Summary {
+        schema: SCHEMA,
+        scenario: scenario.name.clone(),
+        host: "lab".to_owned(),
+        seed: scenario.seed,
+        duration_s: scenario.duration_s,
+        wall_s: 0.0,
+        events: 0,
+        bottlenecks: vec![bottleneck("forward", &link.back, rates.0, window), bottleneck("reverse", &link.there, rates.1, window)],
+        jain: jain(&goodputs),
+        jain_short: jain_short(scenario, traces, zero),
+        flows,
+        lateness_ms: Some(lateness(&link.lateness)),
+    }
+}
+
+fn lateness(late: &link::Lateness) -> Lateness {
+    let stalled = late.p50 > LATE_P50 || late.p99 > LATE_P99 || late.max > LATE_MAX;
+    Lateness { p50: late.p50.millis_f64(), p99: late.p99.millis_f64(), max: late.max.millis_f64(), stalled }
+}
+
+fn bottleneck(name: &str, seen: &Seen, mbps: f64, window: f64) -> Bottleneck {
+    Bottleneck {
+        name: name.to_owned(),
+        capacity_bps: mbps * 1e6,
+        utilisation: seen.carried as f64 * 8.0 / (mbps * 1e6 * window),
+        drops: seen.drops,
+        marks: seen.marks,
+        queue_delay_ms: delays(&seen.queue_delay),
+        queue_bytes: Lengths { mean: seen.queue_integral / window, max: seen.queue_max as f64 },
+    }
+}
+
+fn delays(histogram: &Histogram) -> Delays {
+    let at = |q| histogram.quantile(q).millis_f64();
+    Delays { mean: histogram.mean().millis_f64(), p50: at(0.5), p95: at(0.95), p99: at(0.99), max: histogram.max().millis_f64() }
+}
+
+fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time) -> FlowResult {
+    let job = &trace.job;
+    let (from, to) = (job.runs.start.max(scenario.warmup_s), job.runs.end.min(scenario.duration_s));
+    let goodput = goodput(trace, zero, from, to);
+    let losses = |seen: &Seen| seen.losses.get(&job.port).copied().unwrap_or(0);
+    let cc = if job.flow.lab.lowtide { format!("{}+lowtide", job.cc) } else { job.cc.clone() };
+    let completions = &trace.said.completions;
+    FlowResult {
+        name: job.name.clone(),
+        group: job.flow.group.clone(),
+        cc,
+        start_s: job.runs.start,
+        stop_s: job.runs.end,
+        goodput_bps: goodput,
+        share: goodput / (plan::dumbbell(scenario).rate_mbps * 1e6),
+        retransmits: retransmits(trace),
+        losses: losses(&link.back) + losses(&link.there),
+        rtt_ms: rtts(trace, zero, from, to),
+        completion_s: (!completions.is_empty()).then(|| completions.iter().map(|c| c.1).sum::<f64>() / completions.len() as f64),
+        jitter_ms: trace.echoes.as_ref().map(crate::probe::Echoes::jitter_ms),
+    }
+}
+
+/// Payload per second between two times of the scenario.
+fn goodput(trace: &Trace, zero: Time, from: f64, to: f64) -> f64 {
+    if to <= from {
+        return 0.0;
+    }
+    if let Some(report) = &trace.said.iperf {
+        let began = to - report["end"]["sum_received"]["seconds"].as_f64().unwrap_or(0.0).min(to - trace.job.runs.start);
+        let bytes: f64 = report["intervals"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|i| began + i["sum"]["start"].as_f64().unwrap_or(0.0) >= from)
+            .filter_map(|i| i["sum"]["bytes"].as_f64())
+            .sum();
+        return bytes * 8.0 / (to - from);
+    }
+    if let Some(echoes) = &trace.echoes {
+        let heard = echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).count();
+        return heard as f64 * call_bytes(&trace.job) * 8.0 / (to - from);
+    }
+    (acked_at(&trace.samples, zero + Span::from_secs_f64(to)) - acked_at(&trace.samples, zero + Span::from_secs_f64(from))) * 8.0 / (to - from)
+}
+
+fn call_bytes(job: &Job) -> f64 {
+    match job.work {
+        plan::Work::Call(beat) => beat.size as f64,
+        _ => 0.0,
+    }
+}
+
+fn within(at: Time, zero: Time, from: f64, to: f64) -> bool {
+    at >= zero + Span::from_secs_f64(from) && at < zero + Span::from_secs_f64(to)
+}
+
+/// Bytes acknowledged by `at`, between two samples on the line that joins them.
+fn acked_at(samples: &[Sample], at: Time) -> f64 {
+    let after = samples.partition_point(|s| s.at < at);
+    match (after.checked_sub(1).and_then(|i| samples.get(i)), samples.get(after)) {
+        (Some(a), Some(b)) => {
+            let part = at.since(a.at).secs_f64() / b.at.since(a.at).secs_f64();
+            a.stats.acked as f64 + (b.stats.acked.saturating_sub(a.stats.acked)) as f64 * part
+        }
+        (Some(last), None) => last.stats.acked as f64,
+        (None, _) => 0.0,
+    }
+}
+
+fn retransmits(trace: &Trace) -> u64 {
+    match &trace.said.iperf {
+        Some(report) => report["end"]["sum_sent"]["retransmits"].as_u64().unwrap_or(0),
+        None => trace.samples.last().map_or(0, |s| s.stats.retransmits),
+    }
+}
+
+fn rtts(trace: &Trace, zero: Time, from: f64, to: f64) -> Rtts {
+    let mut all: Vec<f64> = match &trace.echoes {
+        Some(echoes) => echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).map(|e| e.rtt().millis_f64()).collect(),
+        None => trace.samples.iter().filter(|s| s.stats.srtt_us > 0 && within(s.at, zero, from, to)).map(|s| f64::from(s.stats.srtt_us) / 1e3).collect(),
+    };
+    all.sort_by(f64::total_cmp);
+    let at = |q: f64| all.get(((q * all.len() as f64).ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
+    Rtts { min: at(0.0), mean: all.iter().sum::<f64>() / all.len().max(1) as f64, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+}
+
+/// Jain's index of each second in which at least two of our servers' flows run, averaged.
+fn jain_short(scenario: &Scenario, traces: &[Trace], zero: Time) -> f64 {
+    let mut indices = Vec::new();
+    let mut from = scenario.warmup_s;
+    while from + 1.0 <= scenario.duration_s {
+        let running = |t: &&Trace| t.echoes.is_none() && t.job.runs.start <= from && t.job.runs.end >= from + 1.0;
+        let rates: Vec<f64> = traces.iter().filter(running).map(|t| goodput(t, zero, from, from + 1.0)).collect();
+        if rates.len() > 1 {
+            indices.push(jain(&rates));
+        }
+        from += 1.0;
+    }
+    if indices.is_empty() { 1.0 } else { indices.iter().sum::<f64>() / indices.len() as f64 }
+}
+
+/// A flow's throughput on the wire over time: seconds of the scenario, bit/s.
+pub fn throughput(trace: &Trace, link: &Record, zero: Time) -> Vec<(f64, f64)> {
+    let port = trace.job.port;
+    let rate = |bytes: u64| Rate::from_bytes_over(bytes, crate::path::BIN).bps() as f64;
+    link.back.bins.iter().filter(|b| b.start >= zero).map(|b| (b.start.since(zero).secs_f64(), rate(b.bytes.get(&port).copied().unwrap_or(0)))).collect()
+}
+
+/// The queueing delay at the bottleneck on the way down: seconds of the scenario, ms, the worst of each tenth of a second.
+pub fn queue_delay(outcome: &Outcome) -> Vec<(f64, f64)> {
+    let bins = outcome.link.back.bins.iter().filter(|b| b.start >= outcome.zero);
+    bins.map(|b| (b.start.since(outcome.zero).secs_f64(), b.queue_delay.millis_f64())).collect()
+}
+
+/// The sender's window over time: the smaller of its own and the one its peer advertises. Seconds of the scenario, bytes.
+pub fn window(trace: &Trace, zero: Time) -> Vec<(f64, f64)> {
+    let open = trace.samples.iter().filter(|s| s.at >= zero && s.stats.open > 0);
+    open.map(|s| (s.at.since(zero).secs_f64(), s.stats.cwnd.min(s.stats.peer_window) as f64)).collect()
+}
+
+/// What a call's packets were delayed beyond the fastest of them, in seconds of the scenario and ms.
+pub fn added_delay(trace: &Trace, zero: Time) -> Vec<(f64, f64)> {
+    let Some(echoes) = &trace.echoes else { return Vec::new() };
+    let base = echoes.echoes.iter().map(|e| e.rtt()).min().unwrap_or(Span::ZERO);
+    echoes.echoes.iter().map(|e| (e.sent.since(zero).secs_f64(), e.rtt().saturating_sub(base).millis_f64())).collect()
+}

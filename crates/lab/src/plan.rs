@@ -1,0 +1,190 @@
+//! What a scenario asks of the laboratory: ports, programs and paths, or why it cannot be run here. Starts nothing.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anyhow::{Result, bail, ensure};
+use lowtide_net::ImpairConfig;
+use lowtide_scenario::scenario::{Direction, Dumbbell, Kind};
+use lowtide_scenario::{Flow, Scenario, Topology, Traffic};
+use lowtide_units::{Rate, Span};
+
+use crate::path::PathConfig;
+use crate::probe::Beat;
+
+/// The first server's port; below the ephemeral ones.
+const FIRST_PORT: u16 = 5001;
+/// IPv4 and UDP headers: what a datagram is longer than its payload.
+const DATAGRAM_HEADERS: u32 = 28;
+/// More bytes than any run of the laboratory can carry.
+const ENDLESS: u64 = 1 << 40;
+
+/// One program, or the call.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The flow's name, with its number where there are several.
+    pub name: String,
+    /// The flow as the scenario has it.
+    pub flow: Flow,
+    /// The port of its server.
+    pub port: u16,
+    /// The congestion control as the kernel calls it.
+    pub cc: String,
+    /// When it runs, in seconds of the scenario.
+    pub runs: Range<f64>,
+    /// What it does.
+    pub work: Work,
+}
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    /// curl fetches so many bytes over so many connections, again at the given interval if there is one.
+    Fetch {
+        /// Payload bytes.
+        bytes: u64,
+        /// From start to start, in seconds.
+        every: Option<f64>,
+    },
+    /// iperf3, downwards or upwards.
+    Iperf {
+        /// Towards the server.
+        up: bool,
+    },
+    /// The call.
+    Call(Beat),
+}
+
+impl Job {
+    /// It may be ended when its time is over, not when its data is.
+    pub fn endless(&self) -> bool {
+        matches!(self.work, Work::Fetch { bytes: ENDLESS, .. } | Work::Iperf { .. })
+    }
+}
+
+/// The link as the scenario has it.
+pub fn dumbbell(scenario: &Scenario) -> &Dumbbell {
+    let Topology::Dumbbell(dumbbell) = &scenario.topology;
+    dumbbell
+}
+
+/// The ways up and down. The base RTT is shared by halves; a flow with an RTT of its own has the rest on its way down.
+pub fn paths(scenario: &Scenario, jobs: &[Job]) -> Result<(PathConfig, PathConfig)> {
+    let link = dumbbell(scenario);
+    let base = jobs.iter().filter_map(|j| j.flow.rtt_ms).fold(link.rtt_ms, f64::min);
+    let extra = jobs
+        .iter()
+        .map(|j| (j.port, Span::from_millis_f64(j.flow.rtt_ms.unwrap_or(link.rtt_ms) - base)))
+        .filter(|(_, extra)| *extra > Span::ZERO)
+        .collect();
+    let down = PathConfig {
+        rate: Rate::from_mbps_f64(link.rate_mbps),
+        extra,
+        queue: link.queue.clone(),
+        impair: on_top(link.impair, base / 2.0),
+        header: link.link_header_bytes,
+        seed: scenario.seed,
+    };
+    let up = PathConfig {
+        rate: Rate::from_mbps_f64(link.reverse_rate_mbps.unwrap_or(link.rate_mbps)),
+        extra: BTreeMap::new(),
+        queue: link.reverse_queue.as_ref().unwrap_or(&link.queue).clone(),
+        impair: on_top(link.reverse_impair, base / 2.0),
+        seed: scenario.seed.wrapping_add(1),
+        ..down.clone()
+    };
+    Ok((up, down))
+}
+
+/// The scenario's impairments come on top of the base delay.
+fn on_top(impair: ImpairConfig, delay_ms: f64) -> ImpairConfig {
+    ImpairConfig { delay_ms: impair.delay_ms + delay_ms, ..impair }
+}
+
+/// The jobs, in the scenario's order.
+pub fn jobs(scenario: &Scenario) -> Result<Vec<Job>> {
+    let mut jobs = Vec::new();
+    for flow in &scenario.flows {
+        for number in 0..flow.count {
+            let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, number + 1) };
+            let start = flow.start_s + flow.stagger_s * f64::from(number);
+            let stop = flow.stop_s.unwrap_or(scenario.duration_s).min(scenario.duration_s);
+            ensure!(start < stop, "flow `{name}` starts at {start} s, when it is over: give it a smaller `start_s` or a longer run");
+            let port = FIRST_PORT + jobs.len() as u16;
+            jobs.push(Job { work: work(flow)?, cc: kernel_name(&flow.cc).to_owned(), name, flow: flow.clone(), port, runs: start..stop });
+        }
+    }
+    Ok(jobs)
+}
+
+/// The registry's names are those of the algorithms; the kernel's differ where it has only one version.
+fn kernel_name(cc: &str) -> &str {
+    match cc {
+        "bbr1" => "bbr",
+        "newreno" => "reno",
+        other => other,
+    }
+}
+
+fn work(flow: &Flow) -> Result<Work> {
+    let name = &flow.name;
+    if flow.kind == Kind::Utp {
+        bail!("flow `{name}`: the laboratory has no uTP; run it with `lowtide sim`");
+    }
+    match (&flow.traffic, flow.kind, flow.direction) {
+        (Traffic::Cbr { rate_kbps, packet_bytes }, Kind::Udp, _) => {
+            ensure!(*rate_kbps > 0.0 && *packet_bytes >= DATAGRAM_HEADERS + 24, "flow `{name}`: the probe needs packets of {} bytes or more", DATAGRAM_HEADERS + 24);
+            let interval = Span::from_secs_f64(f64::from(*packet_bytes) * 8.0 / (rate_kbps * 1e3));
+            Ok(Work::Call(Beat { size: (packet_bytes - DATAGRAM_HEADERS) as usize, interval }))
+        }
+        (_, Kind::Udp, _) => bail!("flow `{name}`: over UDP the laboratory has only `traffic = {{ kind = \"cbr\", … }}`"),
+        (Traffic::Bulk, _, direction) if flow.lab.program == "iperf3" => Ok(Work::Iperf { up: direction == Direction::Reverse }),
+        (_, _, Direction::Reverse) => bail!("flow `{name}`: uploads in the laboratory are bulk and need `lab.program = \"iperf3\"`"),
+        _ if flow.lab.program != "curl" => bail!("flow `{name}`: `lab.program` is `curl` or, for bulk traffic, `iperf3`; not `{}`", flow.lab.program),
+        (Traffic::Bulk, ..) => Ok(Work::Fetch { bytes: ENDLESS, every: None }),
+        (Traffic::Finite { bytes }, ..) => Ok(Work::Fetch { bytes: *bytes, every: None }),
+        (Traffic::Repeat { bytes, every_s }, ..) => Ok(Work::Fetch { bytes: *bytes, every: Some(*every_s) }),
+        (traffic, ..) => bail!("flow `{name}`: the laboratory has bulk, finite, repeat and cbr traffic; for {traffic:?} run `lowtide sim`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(flows: &str) -> Scenario {
+        let head = "duration_s = 10.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 20.0\nqueue = { kind = \"drop_tail\", ms = 500 }\n";
+        Scenario::parse(&format!("{head}{flows}")).unwrap()
+    }
+
+    #[test]
+    fn a_g711_call_is_160_bytes_each_20_ms() {
+        let s = scenario("[[flows]]\nname = \"call\"\nkind = \"udp\"\ntraffic = { kind = \"cbr\", rate_kbps = 75.2, packet_bytes = 188 }");
+        let Work::Call(beat) = jobs(&s).unwrap()[0].work else { panic!("not a call") };
+        assert_eq!((beat.size, beat.interval), (160, Span::from_millis(20)));
+    }
+
+    #[test]
+    fn each_of_several_has_a_name_and_a_port_and_its_own_rtt_on_the_way_down() {
+        let s = scenario("[[flows]]\nname = \"a\"\ncc = \"bbr1\"\ncount = 2\nstagger_s = 3.0\n[[flows]]\nname = \"far\"\ncc = \"cubic\"\nrtt_ms = 100.0");
+        let jobs = jobs(&s).unwrap();
+        let seen: Vec<_> = jobs.iter().map(|j| (j.name.as_str(), j.port, j.cc.as_str(), j.runs.start)).collect();
+        assert_eq!(seen, [("a.1", 5001, "bbr", 0.0), ("a.2", 5002, "bbr", 3.0), ("far", 5003, "cubic", 0.0)]);
+        let (up, down) = paths(&s, &jobs).unwrap();
+        assert_eq!((up.impair.delay_ms, down.impair.delay_ms), (10.0, 10.0));
+        assert_eq!((up.extra.len(), &down.extra), (0, &BTreeMap::from([(5003, Span::from_millis(80))])));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_by_name() {
+        for (flow, word) in [
+            ("name = \"u\"\nkind = \"utp\"\ncc = \"ledbat\"", "uTP"),
+            ("name = \"p\"\ncc = \"cubic\"\ntraffic = { kind = \"poisson\", arrivals_per_s = 1.0, mean_bytes = 1e4 }", "Poisson"),
+            ("name = \"w\"\ncc = \"cubic\"\nlab = { program = \"wget\" }", "wget"),
+            ("name = \"l\"\ncc = \"cubic\"\nstart_s = 10.0", "start_s"),
+        ] {
+            let message = jobs(&scenario(&format!("[[flows]]\n{flow}"))).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One job's programs: started inside the client's namespace, watched, and ended when their time is over. Knows the
+//! programs' command lines; does not know what is measured on the line.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use lowtide_units::{Span, Time};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::clock;
+use crate::netns::Namespace;
+use crate::plan::{Job, Work};
+use crate::server::Server;
+use crate::site::SERVER;
+
+/// How long a program that was asked to end may take.
+const PATIENCE: Span = Span::from_secs(5);
+/// How often a program is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+/// curl's exit code when `--max-time` ended it: the end of every endless fetch.
+const CURL_TIMED_OUT: i32 = 28;
+
+/// Where and with what programs run.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// The client's namespace.
+    pub client: &'a Namespace,
+    /// The server's namespace.
+    pub server: &'a Namespace,
+    /// The executable that `run` is a subcommand of.
+    pub lowtide: Option<&'a Path>,
+    /// Where `lowtide run --json` writes.
+    pub folder: &'a Path,
+    /// The scenario's zero.
+    pub zero: Time,
+    /// Ends everything early.
+    pub stop: &'a AtomicBool,
+}
+
+/// What a job's programs said.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// How long each finite transfer took, in seconds, with when it began.
+    pub completions: Vec<(f64, f64)>,
+    /// iperf3's own report.
+    pub iperf: Option<serde_json::Value>,
+    /// `lowtide run`'s own report.
+    pub lowtide: Option<serde_json::Value>,
+}
+
+impl Ground<'_> {
+    /// Runs a job from its start to its end.
+    pub fn run(&self, job: &Job, server: Option<&Server>) -> Result<Said> {
+        let mut said = Said::default();
+        let end = self.at(job.runs.end);
+        self.sleep_until(self.at(job.runs.start));
+        match (job.work, server) {
+            (Work::Fetch { bytes, every }, Some(server)) => self.fetches(job, server, bytes, every, end, &mut said)?,
+            (Work::Iperf { up }, _) => said.iperf = self.iperf(job, up, end)?,
+            _ => bail!("flow `{}` has no program", job.name),
+        }
+        if let Ok(text) = fs::read(self.report(job)) {
+            said.lowtide = serde_json::from_slice(&text).ok();
+        }
+        Ok(said)
+    }
+
+    fn at(&self, seconds: f64) -> Time {
+        self.zero + Span::from_secs_f64(seconds)
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn sleep_until(&self, until: Time) {
+        while !self.stopped() && clock::now() < until {
+            sleep(Duration::from_nanos(until.since(clock::now()).nanos().min(20_000_000)));
+        }
+    }
+
+    fn report(&self, job: &Job) -> PathBuf {
+        self.folder.join(format!("{}.lowtide.json", job.name))
+    }
+
+    fn fetches(&self, job: &Job, server: &Server, bytes: u64, every: Option<f64>, end: Time, said: &mut Said) -> Result<()> {
+        let mut start = job.runs.start;
+        loop {
+            let began = clock::now();
+            let output = self.fetch(job, server, bytes, end)?;
+            if !job.endless() {
+                said.completions.extend(output.lines().filter_map(|l| l.parse().ok()).map(|took| (began.since(self.zero).secs_f64(), took)));
+            }
+            let Some(every) = every else { return Ok(()) };
+            // A transfer longer than the beat takes the place of those it covers.
+            while self.at(start) <= clock::now() {
+                start += every;
+            }
+            self.sleep_until(self.at(start));
+            if self.stopped() || clock::now() >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    fn fetch(&self, job: &Job, server: &Server, bytes: u64, end: Time) -> Result<String> {
+        let mut command = self.command(job, "curl");
+        let left = end.since(clock::now()).secs_f64();
+        // 28 is the code of curl's own time limit, which a fetch that has no end is ended by.
+        command.args(["--silent", "--show-error", "--noproxy", "*", "--write-out", "%{time_total}\\n"]);
+        command.args(["--max-time", &format!("{left:.3}")]);
+        let connections = job.flow.lab.connections.max(1);
+        if connections > 1 {
+            command.args(["--parallel", "--parallel-immediate", "--parallel-max", &connections.to_string()]);
+        }
+        for _ in 0..connections {
+            command.args(["--output", "/dev/null", &server.url(bytes)]);
+        }
+        let (code, output, errors) = self.watch(command, end)?;
+        let ended = job.endless() || left < 0.1 || self.stopped();
+        ensure!(code == Some(0) || ended && matches!(code, None | Some(CURL_TIMED_OUT | 143)) || code == Some(CURL_TIMED_OUT), "flow `{}`: curl ended with {code:?}: {}", job.name, errors.trim());
+        Ok(output)
+    }
+
+    fn iperf(&self, job: &Job, up: bool, end: Time) -> Result<Option<serde_json::Value>> {
+        let port = job.port.to_string();
+        let mut server = Command::new("iperf3");
+        let mut server = self.server.place(server.args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null())).spawn().context("starting iperf3 (apt install iperf3)")?;
+        sleep(Duration::from_millis(100));
+        let seconds = end.since(clock::now()).secs_f64().ceil().max(1.0);
+        let mut command = self.command(job, "iperf3");
+        command.args(["-J", "-i", "0.5", "-c", &SERVER.to_string(), "-p", &port, "-C", &job.cc, "-t", &format!("{seconds}")]);
+        command.args(["-P", &job.flow.lab.connections.max(1).to_string()]);
+        if !up {
+            command.arg("-R");
+        }
+        let result = self.watch(command, end + Span::from_secs(3));
+        let _ = server.kill();
+        server.wait().context("waiting for iperf3's server")?;
+        let (code, output, errors) = result?;
+        let report: Option<serde_json::Value> = serde_json::from_str(&output).ok();
+        let complaint = report.as_ref().and_then(|r| r["error"].as_str()).unwrap_or(errors.trim()).to_owned();
+        ensure!(code == Some(0) || self.stopped(), "flow `{}`: iperf3 ended with {code:?}: {complaint}", job.name);
+        Ok(report)
+    }
+
+    /// `program`, under `lowtide run` where the scenario wants it.
+    fn command(&self, job: &Job, program: &str) -> Command {
+        match (self.lowtide, job.flow.lab.lowtide) {
+            (Some(lowtide), true) => {
+                let mut command = Command::new(lowtide);
+                let report = OsString::from(self.report(job));
+                command.args(["run", "--quiet", "--target", &job.flow.lab.target, "--name", &job.name, "--json"]).arg(report).args(["--", program]);
+                command
+            }
+            _ => Command::new(program),
+        }
+    }
+
+    /// Starts a program and sees it end, by itself or because its time is over: exit code, output, errors.
+    fn watch(&self, mut command: Command, end: Time) -> Result<(Option<i32>, String, String)> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let name = command.get_program().to_string_lossy().into_owned();
+        let mut child = Guard(self.client.place(&mut command).spawn().with_context(|| format!("starting {name}"))?);
+        let readers = (drain(child.0.stdout.take()), drain(child.0.stderr.take()));
+        let mut asked = None;
+        let status = loop {
+            if let Some(status) = child.0.try_wait().with_context(|| format!("waiting for {name}"))? {
+                break status;
+            }
+            let now = clock::now();
+            match asked {
+                None if self.stopped() || now >= end => {
+                    let _ = kill(Pid::from_raw(child.0.id() as i32), Signal::SIGTERM);
+                    asked = Some(now);
+                }
+                Some(since) if now.since(since) > PATIENCE => {
+                    let _ = child.0.kill();
+                }
+                _ => {}
+            }
+            sleep(LOOK);
+        };
+        let read = |reader: Option<std::thread::JoinHandle<String>>| reader.and_then(|r| r.join().ok()).unwrap_or_default();
+        Ok((status.code(), read(readers.0), read(readers.1)))
+    }
+}
+
+/// A child that does not outlive the function that started it.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Reads a pipe to its end, so that its writer never waits.
+fn drain(pipe: Option<impl Read + Send + 'static>) -> Option<std::thread::JoinHandle<String>> {
+    pipe.map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = pipe.read_to_string(&mut text);
+            text
+        })
+    })
+}

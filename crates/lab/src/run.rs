@@ -1,0 +1,161 @@
+//! A scenario run in the laboratory, from the ground to the result. Says in which order things happen; each is done elsewhere.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use lowtide_scenario::{Scenario, Summary};
+use lowtide_units::{Span, Time};
+
+use crate::clock;
+use crate::link::Record;
+use crate::measure;
+use crate::plan::{self, Job, Work};
+use crate::probe::{Call, Echoes, Reflector};
+use crate::programs::{Ground, Said};
+use crate::server::{Server, Stats};
+use crate::site::{SERVER, Site};
+
+/// From the last preparation to the scenario's zero.
+const LEAD: Span = Span::from_millis(300);
+/// How often the servers' connections are looked at.
+const SAMPLE: Duration = Duration::from_millis(100);
+/// How often a run that the host stalled is made again.
+const REPEATS: u32 = 2;
+
+/// How a scenario is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The executable whose `run` manages flows.
+    pub lowtide: PathBuf,
+    /// Set from outside (Ctrl-C) to end early and clean up.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// The state of one server's connections at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// When.
+    pub at: Time,
+    /// What the kernel said.
+    pub stats: Stats,
+}
+
+/// What one flow left behind.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The flow.
+    pub job: Job,
+    /// Its server's connections, for flows that a server of ours sends.
+    pub samples: Vec<Sample>,
+    /// What its programs said.
+    pub said: Said,
+    /// For a call, what it heard.
+    pub echoes: Option<Echoes>,
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// In the scenario's terms.
+    pub summary: Summary,
+    /// Everything that was seen, for series.
+    pub traces: Vec<Trace>,
+    /// What the link saw: `there` is the way up.
+    pub link: Record,
+    /// The scenario's zero on the laboratory's clock.
+    pub zero: Time,
+}
+
+/// Runs `scenario`; again, if the host stalled the link meanwhile. What is still marked after that is returned so.
+pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome> {
+    let mut outcome = once(scenario, options)?;
+    for _ in 0..REPEATS {
+        if !outcome.summary.lateness_ms.is_some_and(|l| l.stalled) {
+            break;
+        }
+        outcome = once(scenario, options)?;
+    }
+    Ok(outcome)
+}
+
+fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
+    let began = clock::now();
+    let jobs = plan::jobs(scenario)?;
+    let (up, down) = plan::paths(scenario, &jobs)?;
+    let folder = tempfile::Builder::new().prefix("lowtide-lab-").tempdir().context("making a temporary folder")?;
+    let zero = clock::now() + LEAD;
+    let at = |seconds: f64| zero + Span::from_secs_f64(seconds);
+    let site = Site::new(up, down, at(scenario.warmup_s)..at(scenario.duration_s))?;
+    let _reflectors = jobs.iter().filter(|j| matches!(j.work, Work::Call(_))).map(|j| Reflector::new(&site.server, SERVER, j.port)).collect::<Result<Vec<_>>>()?;
+    // A failure in one flow ends the others: their threads watch this flag and the caller's.
+    let stop = AtomicBool::new(false);
+    let ground = Ground { client: &site.client, server: &site.server, lowtide: Some(&options.lowtide), folder: folder.path(), zero, stop: &stop };
+    let done = AtomicBool::new(false);
+    let traces = thread::scope(|scope| {
+        let flows: Vec<_> = jobs.iter().map(|job| scope.spawn(|| follow(job, &ground, &options.stop))).collect();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                stop.fetch_or(options.stop.load(Ordering::Relaxed), Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let traces = flows.into_iter().map(|flow| {
+            let trace = flow.join().map_err(|_| anyhow!("the thread of a flow died")).flatten();
+            stop.fetch_or(trace.is_err(), Ordering::Relaxed);
+            trace
+        });
+        let traces: Vec<Result<Trace>> = traces.collect();
+        done.store(true, Ordering::Relaxed);
+        traces
+    });
+    let traces = traces.into_iter().collect::<Result<Vec<_>>>()?;
+    if options.stop.load(Ordering::Relaxed) {
+        bail!("interrupted; the laboratory is gone");
+    }
+    let link = site.stop()?;
+    let mut summary = measure::summary(scenario, &traces, &link, zero);
+    summary.wall_s = clock::now().since(began).secs_f64();
+    Ok(Outcome { summary, traces, link, zero })
+}
+
+/// One flow from its server to its last sample.
+fn follow(job: &Job, ground: &Ground<'_>, interrupt: &Arc<AtomicBool>) -> Result<Trace> {
+    let mut trace = Trace { job: job.clone(), samples: Vec::new(), said: Said::default(), echoes: None };
+    let result = match job.work {
+        Work::Call(beat) => {
+            let at = |seconds: f64| ground.zero + Span::from_secs_f64(seconds);
+            let call = Call::new(ground.client, (SERVER, job.port).into(), beat, at(job.runs.start), at(job.runs.end), Arc::clone(interrupt))?;
+            call.join().map(|echoes| trace.echoes = Some(echoes))
+        }
+        Work::Iperf { .. } => ground.run(job, None).map(|said| trace.said = said),
+        Work::Fetch { .. } => watched(job, ground, &mut trace),
+    };
+    if result.is_err() {
+        ground.stop.store(true, Ordering::Relaxed);
+    }
+    result.map(|()| trace)
+}
+
+/// Runs a job against a server of its own and looks at the server's connections meanwhile.
+fn watched(job: &Job, ground: &Ground<'_>, trace: &mut Trace) -> Result<()> {
+    let server = Server::new(ground.server, SERVER, job.port, &job.cc)?;
+    let over = AtomicBool::new(false);
+    let samples = &mut trace.samples;
+    trace.said = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                samples.push(Sample { at: clock::now(), stats: server.stats() });
+                thread::sleep(SAMPLE);
+            }
+        });
+        let said = ground.run(job, Some(&server));
+        over.store(true, Ordering::Relaxed);
+        said
+    })?;
+    trace.samples.push(Sample { at: clock::now(), stats: server.stats() });
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! A flow of a scenario: who it is, when it runs, what it sends, over which transport. Knows no algorithm by name.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ScenarioError, require};
+
+/// One flow, or `count` like it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Its name; of several, `name.1`, `name.2`, ….
+    pub name: String,
+    /// The group it is counted with; its name if absent.
+    #[serde(default)]
+    pub group: String,
+    /// What it runs over.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The sender's congestion control, a name of the registry.
+    #[serde(default)]
+    pub cc: String,
+    /// Parameters of that congestion control.
+    #[serde(default)]
+    pub params: toml::Table,
+    /// The rLEDBAT receiver's parameters (`kind = "rledbat"`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<Receiver>,
+    /// How many of it; zero takes it out of the scenario.
+    #[serde(default = "one_u32")]
+    pub count: u32,
+    /// When it starts.
+    #[serde(default)]
+    pub start_s: f64,
+    /// When it stops, the scenario's end if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_s: Option<f64>,
+    /// Added to the start, uniform from 0 to this by the seed.
+    #[serde(default)]
+    pub start_jitter_s: f64,
+    /// Between the starts of several.
+    #[serde(default)]
+    pub stagger_s: f64,
+    /// Which way its data goes.
+    #[serde(default)]
+    pub direction: Direction,
+    /// Its own base RTT instead of the topology's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<f64>,
+    /// What it sends.
+    #[serde(default)]
+    pub traffic: Traffic,
+    /// The TCP it runs over.
+    #[serde(default)]
+    pub tcp: Tcp,
+    /// What the laboratory runs for it.
+    #[serde(default)]
+    pub lab: Lab,
+}
+
+fn one_u32() -> u32 {
+    1
+}
+
+/// What a flow runs over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// TCP with a congestion control in the sender.
+    #[default]
+    Tcp,
+    /// TCP whose receiver holds the sender back through the window (rLEDBAT).
+    Rledbat,
+    /// uTP.
+    Utp,
+    /// Datagrams without feedback.
+    Udp,
+}
+
+/// The rLEDBAT receiver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receiver {
+    /// The window's algorithm: `ledbat_pp`, `enhanced` or a profile that the host knows.
+    pub target: String,
+}
+
+/// The direction of a flow's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Towards the clients: a download.
+    #[default]
+    Forward,
+    /// Towards the servers: an upload.
+    Reverse,
+}
+
+/// What a flow sends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Traffic {
+    /// As much as it may.
+    #[default]
+    Bulk,
+    /// So many bytes, once.
+    Finite {
+        /// Payload bytes.
+        bytes: u64,
+    },
+    /// So many bytes, again and again.
+    Repeat {
+        /// Payload bytes.
+        bytes: u64,
+        /// From start to start.
+        every_s: f64,
+    },
+    /// Packets at a constant rate.
+    Cbr {
+        /// Rate of the IP packets.
+        rate_kbps: f64,
+        /// Size of an IP packet.
+        packet_bytes: u32,
+    },
+    /// Bulk or limited by turns.
+    OnOff {
+        /// How long it sends.
+        on_s: f64,
+        /// How long it is silent.
+        off_s: f64,
+        /// Its rate while on; none: as much as it may.
+        rate_mbps: Option<f64>,
+    },
+    /// New transfers at random times.
+    Poisson {
+        /// Mean number of arrivals per second.
+        arrivals_per_s: f64,
+        /// Mean payload bytes, exponentially distributed.
+        mean_bytes: f64,
+    },
+}
+
+/// The TCP of a flow; the defaults are today's Linux.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tcp {
+    /// Payload of a full segment.
+    pub mss: u32,
+    /// Segments per delayed ACK: 1 or 2.
+    pub delayed_ack: u32,
+    /// The delayed-ACK timer.
+    pub ack_timer_ms: f64,
+    /// Segments acknowledged at once at the start (Linux quick-ACK).
+    pub quickack: u32,
+    /// Which retransmission timer.
+    pub rto: Rto,
+    /// The floor of the timer, the profile's if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto_ms: Option<f64>,
+    /// Initial window in segments, the algorithm's if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
+    /// How losses are found.
+    pub recovery: Recovery,
+    /// Pace also those that do not ask for it.
+    pub pacing: bool,
+    /// The receiver's buffer: no window is larger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rcvbuf_bytes: Option<u64>,
+    /// Shift of the advertised window.
+    pub window_scale: u8,
+    /// Granularity of the timestamp clock; 0 is exact.
+    pub timestamp_ms: f64,
+    /// Use ECN.
+    pub ecn: bool,
+}
+
+impl Default for Tcp {
+    fn default() -> Tcp {
+        Tcp {
+            mss: 1448,
+            delayed_ack: 2,
+            ack_timer_ms: 40.0,
+            quickack: 16,
+            rto: Rto::Linux,
+            min_rto_ms: None,
+            initial_window: None,
+            recovery: Recovery::Rack,
+            pacing: false,
+            rcvbuf_bytes: None,
+            window_scale: 10,
+            timestamp_ms: 0.0,
+            ecn: false,
+        }
+    }
+}
+
+/// The retransmission timer's profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rto {
+    /// 200 ms floor on the variance term.
+    #[default]
+    Linux,
+    /// RFC 6298: 1 s floor.
+    Rfc,
+    /// ns-3.37: 1 s floor, 3 s for a SYN.
+    Ns3,
+}
+
+/// How a sender finds and repairs losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recovery {
+    /// RFC 8985 with PRR.
+    #[default]
+    Rack,
+    /// RFC 6675 with PRR.
+    Sack,
+    /// RFC 5681/6582 without SACK, as around 2010.
+    Newreno,
+}
+
+/// What the laboratory runs for a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lab {
+    /// `curl` or `iperf3`.
+    pub program: String,
+    /// Connections of one program.
+    pub connections: u32,
+    /// Start it under `lowtide run`.
+    pub lowtide: bool,
+    /// `lowtide run --target`.
+    pub target: String,
+}
+
+impl Default for Lab {
+    fn default() -> Lab {
+        Lab { program: "curl".to_owned(), connections: 1, lowtide: false, target: "enhanced".to_owned() }
+    }
+}
+
+impl Flow {
+    pub(super) fn check(&self) -> Result<(), ScenarioError> {
+        let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.{key}", self.name), rule);
+        rule(self.kind != Kind::Rledbat || self.receiver.is_some(), "receiver", "kind rledbat needs `receiver = { target = \"enhanced\" }`")?;
+        rule(self.kind == Kind::Udp || !self.cc.is_empty(), "cc", "is missing; `lowtide sim --list` names the congestion controls")?;
+        rule(self.start_s >= 0.0, "start_s", "must not be negative")?;
+        rule(self.stop_s.is_none_or(|stop| stop > self.start_s), "stop_s", "must lie after `start_s`")?;
+        rule(self.start_jitter_s >= 0.0, "start_jitter_s", "must not be negative")?;
+        rule(self.stagger_s >= 0.0, "stagger_s", "must not be negative")?;
+        rule(self.rtt_ms.is_none_or(|rtt| rtt >= 0.0), "rtt_ms", "must not be negative")?;
+        rule(self.tcp.mss > 0, "tcp.mss", "must be above 0")?;
+        rule(self.tcp.window_scale <= 14, "tcp.window_scale", "must be at most 14 (RFC 7323)")?;
+        rule((1..=2).contains(&self.tcp.delayed_ack), "tcp.delayed_ack", "must be 1 (every segment) or 2")?;
+        rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")
+    }
+}
+
+impl Traffic {
+    fn is_sound(&self) -> bool {
+        match self {
+            Traffic::Bulk => true,
+            Traffic::Finite { bytes } => *bytes > 0,
+            Traffic::Repeat { bytes, every_s } => *bytes > 0 && *every_s > 0.0,
+            Traffic::Cbr { rate_kbps, packet_bytes } => *rate_kbps > 0.0 && *packet_bytes > 0,
+            Traffic::OnOff { on_s, off_s, rate_mbps } => *on_s > 0.0 && *off_s >= 0.0 && rate_mbps.is_none_or(|r| r > 0.0),
+            Traffic::Poisson { arrivals_per_s, mean_bytes } => *arrivals_per_s > 0.0 && *mean_bytes > 0.0,
+        }
+    }
+}
