@@ -20,7 +20,21 @@ fn bpf(out: &Path) -> Result<()> {
     let libbpf = env::var("DEP_BPF_INCLUDE").context("DEP_BPF_INCLUDE is not set: libbpf-sys must be a dependency")?;
     let object = out.join("receive.bpf.o");
     let status = Command::new(&clang)
-        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-c", "bpf/receive.bpf.c", "-I", &libbpf])
+        .args([
+            "-target",
+            "bpf",
+            "-mcpu=v3",
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-unused-function",
+            "-c",
+            "bpf/receive.bpf.c",
+            "-I",
+            &libbpf,
+        ])
         .args(multiarch())
         .arg("-o")
         .arg(&object)

@@ -26,7 +26,9 @@ pub struct Group {
 pub fn v2_root() -> Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").context("/proc/mounts cannot be read: is /proc mounted?")?;
     find_v2(&mounts).ok_or_else(|| {
-        anyhow!("no cgroup v2 hierarchy is mounted; mount one: mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified")
+        anyhow!(
+            "no cgroup v2 hierarchy is mounted; mount one: mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
+        )
     })
 }
 
@@ -46,7 +48,8 @@ fn find_v2(mounts: &str) -> Option<PathBuf> {
 pub fn of_process(pid: u32) -> Result<PathBuf> {
     let file = format!("/proc/{pid}/cgroup");
     let text = fs::read_to_string(&file).with_context(|| format!("{file}: no such process, or it has ended"))?;
-    let inside = text.lines().find_map(|l| l.strip_prefix("0::/")).ok_or_else(|| anyhow!("{file}: process {pid} is in no cgroup v2 group"))?;
+    let inside =
+        text.lines().find_map(|l| l.strip_prefix("0::/")).ok_or_else(|| anyhow!("{file}: process {pid} is in no cgroup v2 group"))?;
     Ok(v2_root()?.join(inside))
 }
 
@@ -60,11 +63,14 @@ impl Group {
         let parent = of_process(process::id()).or_else(|_| v2_root())?;
         let parent = parent.ancestors().find(|p| !is_ours(p)).map_or(parent.clone(), Path::to_path_buf);
         let path = (0..100u32)
-            .map(|n| parent.join(format!("{PREFIX}{}-{}{}", process::id(), clean(name), if n == 0 { String::new() } else { format!("-{n}") })))
+            .map(|n| {
+                parent.join(format!("{PREFIX}{}-{}{}", process::id(), clean(name), if n == 0 { String::new() } else { format!("-{n}") }))
+            })
             .find(|path| !path.exists())
             .ok_or_else(|| anyhow!("{}: a hundred groups of this process exist already; end some of them", parent.display()))?;
         remove_leftovers(&parent);
-        fs::create_dir(&path).with_context(|| format!("{}: the cgroup cannot be made; run as root (sudo) or delegate the group", path.display()))?;
+        fs::create_dir(&path)
+            .with_context(|| format!("{}: the cgroup cannot be made; run as root (sudo) or delegate the group", path.display()))?;
         Ok(Group { path, owned: true })
     }
 
@@ -73,7 +79,8 @@ impl Group {
     /// # Errors
     /// Not a cgroup v2 directory.
     pub fn open(path: &Path) -> Result<Group> {
-        let full = if path.is_absolute() && path.exists() { path.to_path_buf() } else { v2_root()?.join(path.strip_prefix("/").unwrap_or(path)) };
+        let full =
+            if path.is_absolute() && path.exists() { path.to_path_buf() } else { v2_root()?.join(path.strip_prefix("/").unwrap_or(path)) };
         if !full.join("cgroup.procs").exists() {
             bail!("{}: not a cgroup v2 directory (it has no cgroup.procs); name one below {}", full.display(), v2_root()?.display());
         }
@@ -91,7 +98,8 @@ impl Group {
     /// No such process, or no permission.
     pub fn join(&self, pid: u32) -> Result<()> {
         let file = self.path.join("cgroup.procs");
-        fs::write(&file, pid.to_string()).with_context(|| format!("{}: process {pid} cannot be moved into the group; is it alive, are you root?", file.display()))
+        fs::write(&file, pid.to_string())
+            .with_context(|| format!("{}: process {pid} cannot be moved into the group; is it alive, are you root?", file.display()))
     }
 
     /// The processes in the group.

@@ -61,7 +61,8 @@ impl Interfaces {
         // A thread of its own enters the namespace: ours must not change.
         thread::scope(|scope| {
             let work = || -> Result<()> {
-                setns(&namespace, CloneFlags::CLONE_NEWNET).with_context(|| format!("{path}: the namespace cannot be entered; CAP_SYS_ADMIN is needed"))?;
+                setns(&namespace, CloneFlags::CLONE_NEWNET)
+                    .with_context(|| format!("{path}: the namespace cannot be entered; CAP_SYS_ADMIN is needed"))?;
                 let present: Vec<u32> = if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect();
                 attached.retain(|(ns, index), _| *ns != inode || present.contains(index));
                 for index in present {
@@ -84,7 +85,9 @@ impl Interfaces {
 
 fn attach(program: BorrowedFd<'_>, index: u32, namespace: &File) -> Result<Attachment> {
     if has_tcx() {
-        return tcx(program, index).map(|link| Attachment::Tcx { _link: link }).with_context(|| format!("interface {index}: tcx does not take the program"));
+        return tcx(program, index)
+            .map(|link| Attachment::Tcx { _link: link })
+            .with_context(|| format!("interface {index}: tcx does not take the program"));
     }
     clsact(program, index).with_context(|| format!("interface {index}: clsact does not take the program"))?;
     Ok(Attachment::Clsact { program: program.try_clone_to_owned()?, index, namespace: namespace.try_clone()? })

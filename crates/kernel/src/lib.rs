@@ -3,6 +3,7 @@
 
 pub mod attach;
 pub mod cgroup;
+pub mod check;
 mod interfaces;
 mod load;
 pub mod native;

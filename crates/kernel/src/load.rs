@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, Program};
 
 use crate::attach::{Config, Target};
+use crate::interfaces::has_tcx;
 use crate::stats::{FlowSnapshot, Totals};
 use crate::wire;
 
@@ -28,12 +29,18 @@ pub(crate) struct Programs {
 
 impl Programs {
     pub(crate) fn load(cgroup: &Path, config: &Config) -> Result<Programs> {
-        let object = load(config)?;
+        let object = load(config, false)?;
         let dir = File::open(cgroup).with_context(|| format!("{}: the cgroup cannot be opened", cgroup.display()))?;
         let attach = |name: &str| -> Result<Link> {
-            let program = object.progs_mut().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))?;
+            let program = object
+                .progs_mut()
+                .find(|p| p.name() == OsStr::new(name))
+                .ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))?;
             program.attach_cgroup(dir.as_raw_fd()).with_context(|| {
-                format!("{}: the kernel does not attach `{name}` to this cgroup; it must be a cgroup v2 directory, and you need CAP_NET_ADMIN", cgroup.display())
+                format!(
+                    "{}: the kernel does not attach `{name}` to this cgroup; it must be a cgroup v2 directory, and you need CAP_NET_ADMIN",
+                    cgroup.display()
+                )
             })
         };
         let links = vec![attach("receive")?, attach("connection")?];
@@ -78,15 +85,19 @@ fn program<'a>(object: &'a Object, name: &str) -> Result<Program<'a>> {
     object.progs().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))
 }
 
-/// The object in the kernel, attached to nothing.
-pub(crate) fn load(config: &Config) -> Result<Object> {
-    let mut open = ObjectBuilder::default().name("lowtide")?.open_memory(&OBJECT.0).context("the BPF object in this binary cannot be opened")?;
+/// The object in the kernel, attached to nothing; with the program for `check` only when `testing`.
+pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
+    let mut open =
+        ObjectBuilder::default().name("lowtide")?.open_memory(&OBJECT.0).context("the BPF object in this binary cannot be opened")?;
     configure(&mut open, config)?;
     for mut program in open.progs_mut() {
-        // tcx is newer than the oldest kernel served.
-        if program.name() == OsStr::new("transmit_tcx") {
-            program.set_autoload(crate::interfaces::has_tcx());
-        }
+        let wanted = match program.name().to_str() {
+            Some("transmit_tcx") => has_tcx(),
+            Some("transmit_clsact") => !has_tcx(),
+            Some("transmit_test") => testing,
+            _ => true,
+        };
+        program.set_autoload(wanted);
     }
     open.load().map_err(|e| {
         anyhow!("the kernel refuses the BPF programs: {e:#}; `lowtide doctor` says what this machine lacks (BTF, CAP_BPF and CAP_NET_ADMIN are needed)")

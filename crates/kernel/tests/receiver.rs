@@ -25,7 +25,9 @@ fn open(scale: u8, share: u32, ack: u32, field: u16) -> Flow {
 #[test]
 fn rounding_is_up_and_never_above_the_kernels() {
     // (scale, share, kernel's field later, expected)
-    for (scale, share, kernel, want) in [(7u8, 2920u32, 500u16, 23u16), (14, 2920, 4, 1), (0, 70_000, 65_535, 65_535), (7, 1 << 29, 500, 500)] {
+    for (scale, share, kernel, want) in
+        [(7u8, 2920u32, 500u16, 23u16), (14, 2920, 4, 1), (0, 70_000, 65_535, 65_535), (7, 1 << 29, 500, 500)]
+    {
         let mut flow = open(scale, share, 0, 0);
         assert_eq!(flow.send(&out(2, 0, 2, kernel)), want, "scale {scale}, share {share}");
         assert_eq!(flow.edge(), u32::from(want) << scale);
@@ -224,7 +226,16 @@ impl Loop {
     }
 
     #[expect(clippy::too_many_arguments, reason = "a toy world, spelt out")]
-    fn release(&mut self, i: usize, now: u64, free: &mut u64, service: u64, base: u64, wire: &mut std::collections::BinaryHeap<std::cmp::Reverse<(u64, usize, u32, u32, u32)>>, tsecr: u32) {
+    fn release(
+        &mut self,
+        i: usize,
+        now: u64,
+        free: &mut u64,
+        service: u64,
+        base: u64,
+        wire: &mut std::collections::BinaryHeap<std::cmp::Reverse<(u64, usize, u32, u32, u32)>>,
+        tsecr: u32,
+    ) {
         let (_, rcv_nxt, next, edge) = &mut self.flows[i];
         // The ACK takes no time back: the whole base delay lies on the way here.
         while *next + 1448 <= *edge && *next + 1448 - *rcv_nxt <= self.limit {

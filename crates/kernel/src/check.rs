@@ -1,0 +1,42 @@
+//! The outgoing program under BPF_PROG_TEST_RUN: a packet in, a packet out, no network. For tests and measurements.
+
+use std::ffi::OsStr;
+
+use anyhow::{Context, Result, anyhow};
+use libbpf_rs::{Object, ProgramInput};
+
+use crate::attach::Config;
+use crate::load;
+
+/// The programs in the kernel, attached to nothing.
+#[derive(Debug)]
+pub struct Bench {
+    object: Object,
+}
+
+impl Bench {
+    /// Loads them.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn load(config: &Config) -> Result<Bench> {
+        Ok(Bench { object: load::load(config, true)? })
+    }
+
+    /// What the outgoing program makes of an Ethernet frame of a flow that may have 2920 bytes in flight.
+    ///
+    /// # Errors
+    /// The kernel cannot run the program on it.
+    pub fn transmit(&self, frame: &[u8]) -> Result<Vec<u8>> {
+        let name = "transmit_test";
+        let program = self
+            .object
+            .progs_mut()
+            .find(|p| p.name() == OsStr::new(name))
+            .ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))?;
+        let mut out = vec![0; frame.len() + 256];
+        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..ProgramInput::default() };
+        let output = program.test_run(input).context("the program does not run on this frame")?;
+        Ok(output.data.as_deref().map(<[u8]>::to_vec).unwrap_or_default())
+    }
+}

@@ -1,0 +1,140 @@
+//! The programs in the kernel: that it takes them, and that no packet, whole or torn, makes them fail. Needs root.
+
+use lowtide_kernel::Config;
+use lowtide_kernel::check::Bench;
+use rand::rngs::SmallRng;
+use rand::{Rng, RngCore, SeedableRng};
+
+/// None, and a loud word, where BPF cannot be loaded.
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn bench() -> Option<Bench> {
+    let features = lowtide_kernel::probe::Features::detect();
+    if let Some(missing) = features.missing().next() {
+        eprintln!("SKIPPED, NOT TESTED: {} is missing ({}); {}", missing.name, missing.detail, missing.remedy);
+        return None;
+    }
+    Some(Bench::load(&Config::default()).expect("the kernel takes the programs"))
+}
+
+/// A frame that is mostly TCP: Ethernet, perhaps a VLAN tag, IPv4 or IPv6 with extension headers, options good and bad.
+fn frame(rng: &mut SmallRng) -> Vec<u8> {
+    let mut f = vec![2u8; 12];
+    if rng.random_range(0..4) == 0 {
+        f.extend([0x81, 0, 0, 7]);
+    }
+    let mut options = Vec::new();
+    for _ in 0..rng.random_range(0..6) {
+        match rng.random_range(0..5) {
+            0 => options.push(1),
+            1 => options.extend([8, 10, 0, 0, 1, 2, 3, 4, 5, 6]),
+            2 => options.extend([5, 10, 0, 0, 1, 2, 3, 4, 5, 6]),
+            3 => options.extend(rng.random::<[u8; 2]>()),
+            _ => options.extend([8, rng.random_range(0..12)]),
+        }
+    }
+    options.resize(options.len().min(40).div_ceil(4) * 4, rng.random_range(0..2));
+    let mut tcp = vec![0u8; 20];
+    rng.fill_bytes(&mut tcp[..12]);
+    tcp[12] = if rng.random_range(0..8) == 0 { rng.random() } else { ((20 + options.len()) / 4 << 4) as u8 };
+    tcp[13] = [0x10, 0x18, 0x02, 0x04, 0x11][rng.random_range(0..5)];
+    rng.fill_bytes(&mut tcp[14..]);
+    tcp.extend(options);
+    tcp.extend(vec![7; rng.random_range(0..80)]);
+    if rng.random() {
+        f.extend([8, 0, 0x45, 0]);
+        f.extend((20 + tcp.len() as u16).to_be_bytes());
+        f.extend([0, 1, if rng.random_range(0..10) == 0 { 0x20 } else { 0x40 }, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    } else {
+        let mut extensions = Vec::new();
+        let mut next = 6u8;
+        for _ in 0..rng.random_range(0..4) {
+            let length = rng.random_range(0..2u8);
+            let mut one = vec![next, length, 1, 4, 0, 0, 0, 0];
+            one.resize(8 + 8 * usize::from(length), 0);
+            one.extend(&extensions);
+            extensions = one;
+            next = [0, 43, 60, 44, 51][rng.random_range(0..5)];
+        }
+        f.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+        f.extend(((extensions.len() + tcp.len()) as u16).to_be_bytes());
+        f.extend([next, 64]);
+        f.extend([9; 32]);
+        f.extend(extensions);
+    }
+    f.extend(tcp);
+    f
+}
+
+/// BPF_PROG_TEST_RUN itself takes nothing shorter: an Ethernet header, and the whole network header where it knows one.
+fn shortest(packet: &[u8]) -> usize {
+    match packet[12..14] {
+        [8, 0] => 34,
+        [0x86, 0xdd] => 54,
+        _ => 15,
+    }
+}
+
+#[test]
+fn a_hundred_thousand_random_and_torn_packets_never_fail() {
+    let Some(bench) = bench() else { return };
+    let mut rng = SmallRng::seed_from_u64(3);
+    let mut changed = 0;
+    for _ in 0..100_000 {
+        let mut packet = frame(&mut rng);
+        match rng.random_range(0..6) {
+            0 => packet.truncate(rng.random_range(shortest(&packet)..=packet.len())),
+            1 => rng.fill_bytes(&mut packet[14..]),
+            2 => {
+                let at = rng.random_range(14..packet.len());
+                packet[at] = rng.random();
+            }
+            _ => {}
+        }
+        let after = bench.transmit(&packet).unwrap_or_else(|e| panic!("{} bytes {packet:02x?}: {e:#}", packet.len()));
+        assert_eq!(after.len(), packet.len());
+        changed += usize::from(after != packet);
+    }
+    assert!(changed > 5_000, "only {changed} packets were lowered: the test misses its target");
+}
+
+fn sum(bytes: &[u8]) -> u32 {
+    bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0))).sum()
+}
+
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// A lowered window leaves a right checksum, and nothing but window and checksum differs.
+#[test]
+fn only_window_and_checksum_change_and_both_are_right() {
+    let Some(bench) = bench() else { return };
+    let mut rng = SmallRng::seed_from_u64(5);
+    let mut lowered = 0;
+    for _ in 0..8_000 {
+        let mut packet = frame(&mut rng);
+        if packet[12..14] != [8, 0] {
+            continue;
+        }
+        // A right checksum over the pseudo header and the segment.
+        let pseudo = sum(&packet[26..34]) + 6 + (packet.len() - 34) as u32;
+        packet[50..52].fill(0);
+        let check = !fold(pseudo + sum(&packet[34..]));
+        packet[50..52].copy_from_slice(&check.to_be_bytes());
+        let after = bench.transmit(&packet).expect("the program runs");
+        if after == packet {
+            continue;
+        }
+        lowered += 1;
+        assert_eq!(fold(pseudo + sum(&after[34..])), 0xffff, "the checksum is wrong");
+        let window = |p: &[u8]| u16::from_be_bytes([p[48], p[49]]);
+        assert!(window(&after) < window(&packet));
+        for at in (0..packet.len()).filter(|at| ![48, 49, 50, 51].contains(at)) {
+            assert_eq!(after[at], packet[at], "byte {at}");
+        }
+    }
+    assert!(lowered > 100, "only {lowered}");
+}
