@@ -243,7 +243,11 @@ impl Default for Lab {
 impl Flow {
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.{key}", self.name), rule);
-        rule(self.kind != Kind::Rledbat || self.receiver.is_some(), "receiver", "kind rledbat needs `receiver = { target = \"enhanced\" }`")?;
+        rule(
+            self.kind != Kind::Rledbat || self.receiver.is_some(),
+            "receiver",
+            "kind rledbat needs `receiver = { target = \"enhanced\" }`",
+        )?;
         rule(self.kind == Kind::Udp || !self.cc.is_empty(), "cc", "is missing; `lowtide sim --list` names the congestion controls")?;
         rule(self.start_s >= 0.0, "start_s", "must not be negative")?;
         rule(self.stop_s.is_none_or(|stop| stop > self.start_s), "stop_s", "must lie after `start_s`")?;
