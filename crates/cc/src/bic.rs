@@ -132,9 +132,15 @@ mod tests {
     #[test]
     fn the_search_and_its_mirror_image() {
         let linux = Config::default();
-        for (cwnd, last_max, want) in
-            [(160.0, 200.0, 10.0), (800.0, 1000.0, 16.0), (196.0, 200.0, 0.2), (200.0, 200.0, 0.2), (212.0, 200.0, 4.0), (320.0, 200.0, 16.0), (10.0, 200.0, 1.0)]
-        {
+        for (cwnd, last_max, want) in [
+            (160.0, 200.0, 10.0),
+            (800.0, 1000.0, 16.0),
+            (196.0, 200.0, 0.2),
+            (200.0, 200.0, 0.2),
+            (212.0, 200.0, 4.0),
+            (320.0, 200.0, 16.0),
+            (10.0, 200.0, 1.0),
+        ] {
             let got = per_round(linux, cwnd, last_max);
             assert!((got - want).abs() < 0.05, "{cwnd} after {last_max}: {got}");
         }

@@ -201,7 +201,6 @@ impl Law for CubicRfc {
         // K belongs to a window in segments: start the curve anew from here.
         self.epoch = None;
     }
-
 }
 
 #[cfg(test)]

@@ -100,8 +100,12 @@ mod tests {
     use super::*;
     use crate::reno_base::testing::{ack, avoiding, starting};
 
-    const NS3_CONFIG: Config =
-        Config { base: Base { per_ack: false, flight_ssthresh: true, idle: crate::reno_base::Idle::Keep }, rtt0_ms: 50.0, per_segment: true, initial_rho: false };
+    const NS3_CONFIG: Config = Config {
+        base: Base { per_ack: false, flight_ssthresh: true, idle: crate::reno_base::Idle::Keep },
+        rtt0_ms: 50.0,
+        per_segment: true,
+        initial_rho: false,
+    };
 
     #[test]
     fn growth_is_that_of_the_reference_rtt() {

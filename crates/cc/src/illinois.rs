@@ -132,7 +132,7 @@ impl Law for Illinois {
         let Some(rtt) = ack.rtt.filter(|rtt| *rtt > Span::ZERO) else { return };
         self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
         self.max = self.max.max(rtt);
-        self.sum = self.sum + rtt;
+        self.sum += rtt;
         self.samples += 1;
     }
 

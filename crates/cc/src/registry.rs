@@ -1,26 +1,29 @@
 //! The one list of algorithms: a name, as the field and scenario files write it, to its constructor.
 
 use crate::bbr1;
+use crate::bbr2;
+use crate::bic;
 use crate::controller::{Controller, Start};
 use crate::cubic;
 use crate::cubic_rfc9438;
-use crate::{ledbat, ledbat_dynamic, ledbat_pp};
-use crate::newreno;
-use crate::veno;
-use crate::yeah;
-use crate::bic;
-use crate::illinois;
-use crate::htcp;
-use crate::vegas;
-use crate::westwood;
 use crate::dctcp;
-use crate::scalable;
 use crate::highspeed;
+use crate::htcp;
 use crate::hybla;
-use crate::params::{ParamError, Params};
-use crate::bbr2;
+use crate::illinois;
 use crate::libutp;
+use crate::newreno;
+use crate::params::{ParamError, Params};
+use crate::scalable;
+use crate::vegas;
+use crate::veno;
+use crate::westwood;
+use crate::yeah;
+use crate::{ledbat, ledbat_dynamic, ledbat_pp};
 use crate::{tcp_lp, tcp_nice};
+
+/// An algorithm's `build`.
+type Construct = fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>;
 
 /// An algorithm under one name. Profiles of one algorithm are entries with a preset of their own.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +38,7 @@ pub struct Algorithm {
     pub kind: Kind,
     /// Parameters (TOML) that this name presets; a scenario's own win.
     preset: &'static str,
-    construct: fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>,
+    construct: Construct,
 }
 
 /// What an algorithm is for.
@@ -53,20 +56,13 @@ impl Algorithm {
     /// # Errors
     /// A parameter that the algorithm does not know or a value it cannot take.
     pub fn build(&self, params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
-        let preset = Params::from_toml(self.preset)
-            .map_err(|e| ParamError { algorithm: self.name.to_owned(), reason: e.to_string() })?;
+        let preset = Params::from_toml(self.preset).map_err(|e| ParamError { algorithm: self.name.to_owned(), reason: e.to_string() })?;
         (self.construct)(&params.over(&preset), start).map_err(|e| ParamError { algorithm: self.name.to_owned(), ..e })
     }
 }
 
 /// A best-effort rival.
-const fn rival(
-    name: &'static str,
-    summary: &'static str,
-    source: &'static str,
-    preset: &'static str,
-    construct: fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>,
-) -> Algorithm {
+const fn rival(name: &'static str, summary: &'static str, source: &'static str, preset: &'static str, construct: Construct) -> Algorithm {
     Algorithm { name, summary, source, kind: Kind::BestEffort, preset, construct }
 }
 
@@ -140,7 +136,13 @@ pub static ALGORITHMS: &[Algorithm] = &[
     rival("vegas-linux", "Vegas with Linux's divisor, the base RTT", "Linux tcp_vegas.c", vegas::LINUX, vegas::build),
     rival("vegas-ns3", "Vegas as ns-3 models it: a loss costs one segment", "ns-3.37 TcpVegas", vegas::NS3, vegas::build),
     rival("westwood", "Westwood+: a loss leaves what the bandwidth fills", "Linux tcp_westwood.c", "", westwood::build),
-    rival("westwood-ns3", "Westwood as ns-3 models it: bandwidth per acknowledgement", "ns-3.37 TcpWestwood", westwood::NS3, westwood::build),
+    rival(
+        "westwood-ns3",
+        "Westwood as ns-3 models it: bandwidth per acknowledgement",
+        "ns-3.37 TcpWestwood",
+        westwood::NS3,
+        westwood::build,
+    ),
     rival("westwood_plus-ns3", "Westwood+ as ns-3 models it", "ns-3.37 TcpWestwoodPlus", westwood::NS3_PLUS, westwood::build),
     rival("dctcp", "DCTCP: cuts by the share of marked bytes", "RFC 8257", "", dctcp::build),
     rival("dctcp-ns3", "DCTCP as ns-3 models it: a loss cuts by alpha too", "ns-3.37 TcpDctcp", dctcp::NS3, dctcp::build),

@@ -186,7 +186,7 @@ impl Window {
         let mut left = restart.idle - restart.rto;
         while left > Span::ZERO && self.cwnd > floor {
             self.cwnd = (self.cwnd / 2.0).max(floor);
-            left = left - restart.rto.max(Span::from_millis(1));
+            left -= restart.rto.max(Span::from_millis(1));
         }
     }
 

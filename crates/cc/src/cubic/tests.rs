@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::events::Cause;
-use crate::reno_base::testing::{Fluid, ack, avoiding, episode, starting};
+use crate::reno_base::testing::{ack, avoiding, episode, starting};
 
 fn cubic(config: Config) -> Cubic {
     Cubic::new(config)
@@ -113,7 +113,8 @@ fn leaves_slow_start_at(config: Config, base_ms: f64, later_ms: f64) -> bool {
 #[test]
 fn hystart_leaves_on_delay_above_an_eighth() {
     let linux = Config::default();
-    for (base, later, leaves) in [(100.0, 112.0, false), (100.0, 113.0, true), (10.0, 13.9, false), (10.0, 14.1, true), (400.0, 415.0, false), (400.0, 417.0, true)]
+    for (base, later, leaves) in
+        [(100.0, 112.0, false), (100.0, 113.0, true), (10.0, 13.9, false), (10.0, 14.1, true), (400.0, 415.0, false), (400.0, 417.0, true)]
     {
         assert_eq!(leaves_slow_start_at(linux, base, later), leaves, "base {base}, later {later}");
     }
@@ -160,35 +161,15 @@ fn samples_right_after_a_reduction_are_ignored() {
     assert_eq!(flow.law.delay_min, Some(Span::from_millis(40)));
 }
 
-/// Loss whenever the queue exceeds one BDP: the mean window over the last half of 400 rounds.
-fn mean_window(config: Config, base_ms: f64, per_ms: f64) -> f64 {
-    let mut flow = avoiding(Base::default(), cubic(config), 20.0);
-    let mut link = Fluid::new(base_ms, per_ms);
-    let (mut sum, rounds) = (0.0, 4000);
-    for round in 0..rounds {
-        if link.round(&mut flow, 0.0) > link.bdp() {
-            flow.on_congestion(&episode(link.now_ms, Cause::Loss, flow.window.cwnd));
-        }
-        if round >= rounds / 2 {
-            sum += flow.window.cwnd;
-        }
-    }
-    sum / f64::from(rounds / 2)
-}
-
-/// At a small BDP Linux grows as Reno would (0.53 a round); without the friendly region the cubic curve is slower.
+/// At a small BDP Linux grows as Reno would, 0.53 a round; without the friendly region the cubic curve alone is slower.
 #[test]
 fn the_friendly_region_fills_small_pipes() {
-    let (friendly, without) = (mean_window(Config::default(), 10.0, 2.0), mean_window(NS3, 10.0, 2.0));
-    assert!(friendly > 32.0 && friendly < 36.0, "{friendly}");
-    let mut slow = avoiding(Base::default(), cubic(NS3), 40.0);
-    let mut fast = avoiding(Base::default(), cubic(Config::default()), 40.0);
-    for flow in [&mut slow, &mut fast] {
+    let [friendly, alone] = [Config::default(), NS3].map(|config| {
+        let mut flow = avoiding(Base::default(), cubic(config), 40.0);
         flow.on_congestion(&episode(0.0, Cause::Loss, 40.0));
-        for i in 0..28 * 20 {
-            flow.on_ack(&ack(f64::from(i) * 10.0 / 28.0, 1.0, 10.0));
-        }
-    }
-    assert!(fast.window.cwnd > slow.window.cwnd + 4.0, "{} and {}", fast.window.cwnd, slow.window.cwnd);
-    assert!(without < 40.0);
+        (0..28 * 20).for_each(|i| flow.on_ack(&ack(f64::from(i) * 10.0 / 28.0, 1.0, 10.0)));
+        flow.window.cwnd
+    });
+    assert!((36.0..=39.0).contains(&friendly), "{friendly}");
+    assert!(alone <= 30.0, "{alone}");
 }

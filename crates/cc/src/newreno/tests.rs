@@ -57,7 +57,8 @@ fn linux_passes_what_slow_start_leaves_to_avoidance() {
 
 #[test]
 fn losses_halve_the_window_or_the_flight_and_leave_two() {
-    for (base, cwnd, flight, want) in [(RFC, 40.0, 20.0, 10.0), (RFC, 40.0, 3.0, 2.0), (LINUX, 20.0, 7.0, 10.0), (LINUX, 3.0, 3.0, 2.0), (LINUX, 15.0, 15.0, 7.0)]
+    for (base, cwnd, flight, want) in
+        [(RFC, 40.0, 20.0, 10.0), (RFC, 40.0, 3.0, 2.0), (LINUX, 20.0, 7.0, 10.0), (LINUX, 3.0, 3.0, 2.0), (LINUX, 15.0, 15.0, 7.0)]
     {
         for cause in [Cause::Loss, Cause::Ecn] {
             let mut flow = avoiding(base, RENO, cwnd);
