@@ -1,0 +1,153 @@
+//! What an acknowledgement tells a sender: what was delivered, its RTT, and what the congestion control hears of it.
+
+use lowtide_cc::Ack;
+use lowtide_units::{Span, Time};
+
+use super::{Detection, Mode, Sender};
+use crate::packet::Packet;
+use crate::tcp::sack::Segment;
+
+/// What one acknowledgement delivered.
+#[derive(Default)]
+struct Delivery {
+    bytes: u64,
+    newest: Option<Segment>,
+}
+
+impl Delivery {
+    fn add(&mut self, segment: &Segment) {
+        self.bytes += u64::from(segment.len);
+        if self.newest.is_none_or(|newest| segment.order > newest.order) {
+            self.newest = Some(*segment);
+        }
+    }
+}
+
+impl Sender {
+    /// An acknowledgement arrives. Afterwards [`poll`](Self::poll).
+    pub fn on_ack(&mut self, ack: &Packet, now: Time) {
+        let before = self.in_flight();
+        let una = self.board.una();
+        self.owd = Some(ack.owd);
+        let (mut delivery, dsack) = self.take_delivered(ack, now);
+        let advanced = self.board.una() > una;
+        self.edge = self.edge.max(self.offset(ack.seq) + u64::from(ack.window));
+        let duplicate = self.count_duplicates(&mut delivery, ack, advanced);
+        if advanced {
+            self.peer_clock = ack.sent;
+            self.rto.progress();
+        }
+        if delivery.bytes > 0 {
+            self.clock.on_delivered(now, delivery.bytes);
+        }
+        let rtt = self.sample_rtt(&delivery, now);
+        let lost = self.detect(now, advanced);
+        self.leave_episode(advanced);
+        self.check_probe(dsack, before, now);
+        self.enter_episode(lost, u64::from(ack.ce), before, now);
+        if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
+            self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
+        }
+        self.reduce(delivery.bytes, advanced && lost == 0);
+        if advanced {
+            self.arm(now);
+        }
+        if self.board.una() == self.board.nxt() {
+            self.timer = None;
+            self.idle_since = Some(now);
+        }
+    }
+
+    fn take_delivered(&mut self, ack: &Packet, now: Time) -> (Delivery, bool) {
+        let Sender { board, rack, min_rtt, .. } = self;
+        let mut delivery = Delivery::default();
+        let mut visit = |seq: u32, segment: &Segment| {
+            delivery.add(segment);
+            rack.on_delivered(seq, segment, now, *min_rtt);
+        };
+        board.acknowledge(ack.seq, &mut visit);
+        let mut dsack = false;
+        for (n, &(from, to)) in ack.sack.iter().enumerate().filter(|(_, block)| block.0 < block.1) {
+            // RFC 2883 §4: a first block below the ACK or inside the second reports a duplicate.
+            let inside_next = n == 0 && ack.sack[1].0 <= from && to <= ack.sack[1].1;
+            if to <= ack.seq || inside_next {
+                dsack = true;
+            } else {
+                board.sack(from, to, &mut visit);
+            }
+        }
+        if dsack {
+            rack.on_dsack();
+        }
+        (delivery, dsack)
+    }
+
+    /// Without SACK a duplicate ACK stands for one segment delivered (Linux `tcp_add_reno_sack`). Whether this is one.
+    fn count_duplicates(&mut self, delivery: &mut Delivery, ack: &Packet, advanced: bool) -> bool {
+        if self.config.detection != Detection::NewReno {
+            return false;
+        }
+        let mss = u64::from(self.config.mss);
+        if advanced {
+            let known = self.credit.min(delivery.bytes.saturating_sub(mss));
+            self.credit -= known;
+            delivery.bytes -= known;
+            self.duplicates = 0;
+            return false;
+        }
+        if ack.seq != self.board.una() || self.in_flight() == 0 {
+            return false;
+        }
+        self.duplicates += 1;
+        self.credit += mss;
+        delivery.bytes += mss;
+        true
+    }
+
+    fn sample_rtt(&mut self, delivery: &Delivery, now: Time) -> Option<Span> {
+        let Segment { stamp, .. } = delivery.newest.filter(|newest| !newest.retransmitted)?;
+        let tick = self.config.granularity.nanos();
+        let rtt = match tick {
+            0 => now.since(stamp.sent),
+            _ => Span::from_nanos((now.nanos() / tick - stamp.sent.nanos() / tick) * tick),
+        };
+        let round_ended = self.board.una() > self.round_end;
+        if round_ended {
+            self.round_end = self.board.nxt();
+        }
+        self.rto.sample(rtt, round_ended);
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.latest_rtt = Some(rtt);
+        Some(rtt)
+    }
+
+    fn tell(&mut self, delivery: &Delivery, lost: u64, ce: u64, before: u64, rtt: Option<Span>, now: Time) {
+        let stamp = delivery.newest.map(|newest| newest.stamp);
+        let min_rtt = if self.min_rtt == Span::MAX { Span::ZERO } else { self.min_rtt };
+        let rate = stamp.and_then(|stamp| self.clock.sample(now, &stamp, min_rtt, false));
+        self.cc.on_ack(&Ack {
+            now,
+            acked: delivery.bytes,
+            lost,
+            ce,
+            in_flight: before,
+            rtt,
+            srtt: self.rto.srtt(),
+            owd: self.owd.take(),
+            delivered: self.clock.delivered(),
+            prior_delivered: stamp.map_or(0, |stamp| stamp.delivered),
+            rate,
+            cwnd_limited: self.used.limited(),
+            in_recovery: self.in_recovery(),
+        });
+    }
+
+    pub(super) fn reduce(&mut self, delivered: u64, advanced: bool) {
+        let (pipe, ssthresh) = (self.in_flight(), self.cc.cwnd());
+        if let Mode::Reducing { prr, .. } = &mut self.mode
+            && delivered > 0
+        {
+            prr.on_ack(delivered, pipe, ssthresh, u64::from(self.config.mss), advanced);
+        }
+    }
+}

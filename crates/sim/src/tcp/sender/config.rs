@@ -1,0 +1,73 @@
+//! What a sender is set to, and what it counts. Plain data.
+
+use lowtide_units::Span;
+
+use crate::tcp::rto::RtoProfile;
+
+/// How losses are noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detection {
+    /// RACK (RFC 8985).
+    #[default]
+    Rack,
+    /// Three segments SACKed above (RFC 6675); lost retransmissions wait for the timer.
+    Rfc6675,
+    /// Three duplicate ACKs, then one hole a round trip (RFC 6582); the receiver need not SACK.
+    NewReno,
+}
+
+/// How a sender behaves besides its congestion control.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderConfig {
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// How losses are noticed.
+    pub detection: Detection,
+    /// Fast recovery by PRR; without it the window falls to the threshold at once.
+    pub prr: bool,
+    /// The retransmission timer.
+    pub rto: RtoProfile,
+    /// Its floor, the profile's own if absent.
+    pub rto_floor: Option<Span>,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tlp: bool,
+    /// The clock that RTT samples are read from ticks this often; zero: exact.
+    pub granularity: Span,
+    /// Pace even if the algorithm names no rate.
+    pub pacing: bool,
+    /// Send ECN-capable and react to marks.
+    pub ecn: bool,
+    /// Segments that leave together while the window is below one.
+    pub group: u32,
+}
+
+impl SenderConfig {
+    /// Linux's defaults without pacing.
+    pub fn linux(mss: u32) -> SenderConfig {
+        SenderConfig {
+            mss,
+            detection: Detection::Rack,
+            prr: true,
+            rto: RtoProfile::Linux,
+            rto_floor: None,
+            tlp: true,
+            granularity: Span::ZERO,
+            pacing: false,
+            ecn: false,
+            group: 2,
+        }
+    }
+}
+
+/// Counters of one sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Segments declared lost.
+    pub losses: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Times the congestion control was told of congestion.
+    pub episodes: u64,
+}

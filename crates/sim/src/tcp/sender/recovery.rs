@@ -1,0 +1,150 @@
+//! Losses and timers of a sender: when something is lost, when an episode begins and ends, when to probe or to start over.
+
+use lowtide_cc::{Cause, Congestion};
+use lowtide_units::{Span, Time};
+
+use super::{Detection, Due, Mode, Sender};
+use crate::tcp::prr::Prr;
+
+/// The longest a Linux receiver holds an ACK back: what a probe with one segment out waits in addition (RFC 8985 §7.2).
+const WORST_ACK_DELAY: Span = Span::from_millis(200);
+/// Duplicate ACKs that mean loss (RFC 5681).
+const DUP_THRESHOLD: u32 = 3;
+
+impl Sender {
+    /// Declares segments lost; returns their bytes.
+    pub(super) fn detect(&mut self, now: Time, advanced: bool) -> u64 {
+        let lost = match self.config.detection {
+            Detection::Rack => {
+                let recovering = !matches!(self.mode, Mode::Open);
+                let window = self.rack.reordering_window(recovering, self.board.sacked(), self.min_rtt, self.rto.srtt());
+                let (lost, again) = self.rack.detect(&mut self.board, now, window);
+                self.reorder = again;
+                lost
+            }
+            Detection::Rfc6675 => {
+                let below = self.board.lost_below();
+                let from = self.judged.max(self.board.una());
+                self.judged = self.judged.max(below);
+                (from..below).map(|seq| if self.board.segment(seq).retransmitted { 0 } else { self.board.mark_lost(seq) }).sum()
+            }
+            Detection::NewReno => {
+                let una = self.board.una();
+                let third = matches!(self.mode, Mode::Open) && self.duplicates == DUP_THRESHOLD && una >= self.recover;
+                let partial = self.in_recovery() && advanced && una < self.recover;
+                if third || partial { self.board.mark_lost(una) } else { 0 }
+            }
+        };
+        self.clock.on_lost(lost);
+        self.episode_lost += lost;
+        self.stats.losses += lost.div_ceil(u64::from(self.config.mss));
+        lost
+    }
+
+    pub(super) fn leave_episode(&mut self, advanced: bool) {
+        if !advanced || matches!(self.mode, Mode::Open) || self.board.una() < self.recover {
+            return;
+        }
+        if self.in_recovery() {
+            self.rack.on_recovered();
+        }
+        self.mode = Mode::Open;
+        self.credit = 0;
+        self.duplicates = 0;
+        self.episode_lost = 0;
+    }
+
+    pub(super) fn enter_episode(&mut self, lost: u64, ce: u64, before: u64, now: Time) {
+        match self.mode {
+            Mode::Open if lost > 0 => {
+                self.episode_lost = lost;
+                self.start_episode(Cause::Loss, before, now);
+            }
+            Mode::Open if ce > 0 => self.start_episode(Cause::Ecn, before, now),
+            // One reduction a window: a loss after a mark only changes the name of the episode.
+            Mode::Reducing { prr, loss: false } if lost > 0 => self.mode = Mode::Reducing { prr, loss: true },
+            _ => {}
+        }
+    }
+
+    fn start_episode(&mut self, cause: Cause, before: u64, now: Time) {
+        self.recover = self.board.nxt();
+        self.probed = None;
+        self.mode = Mode::Reducing { prr: Prr::start(before), loss: cause == Cause::Loss };
+        self.congestion(cause, before, now);
+    }
+
+    fn congestion(&mut self, cause: Cause, in_flight: u64, now: Time) {
+        self.stats.episodes += 1;
+        self.cc.on_congestion(&Congestion { now, cause, lost: self.episode_lost, in_flight, srtt: self.rto.srtt() });
+    }
+
+    /// A loss that a probe repaired is congestion all the same (RFC 8985 §7.4).
+    pub(super) fn check_probe(&mut self, dsack: bool, before: u64, now: Time) {
+        let Some(end) = self.probed.filter(|&end| self.board.una() >= end) else { return };
+        self.probed = None;
+        if !dsack && matches!(self.mode, Mode::Open) && self.board.una() >= end {
+            self.episode_lost = u64::from(self.config.mss);
+            self.start_episode(Cause::Loss, before, now);
+        }
+    }
+
+    /// A timer may be due. Afterwards [`poll`](Self::poll).
+    pub fn on_timer(&mut self, now: Time) {
+        if self.wait.is_some_and(|at| at <= now) {
+            self.wait = None;
+        }
+        if self.reorder.is_some_and(|at| at <= now) {
+            let before = self.in_flight();
+            let lost = self.detect(now, false);
+            self.enter_episode(lost, 0, before, now);
+            self.reduce(u64::from(lost > 0), false);
+        }
+        match self.timer {
+            Some((at, Due::Probe)) if at <= now => {
+                self.probe = true;
+                self.timer = Some((now + self.rto.rto(), Due::Retransmit));
+            }
+            Some((at, Due::Retransmit)) if at <= now => self.time_out(now),
+            _ => {}
+        }
+    }
+
+    fn time_out(&mut self, now: Time) {
+        if self.board.una() == self.board.nxt() {
+            // Nothing is out: the peer's window is too small, so ask it (persist).
+            self.probe = true;
+        } else {
+            self.stats.timeouts += 1;
+            let before = self.in_flight();
+            let lost = self.board.mark_all_lost();
+            self.stats.losses += lost.div_ceil(u64::from(self.config.mss));
+            self.clock.on_lost(lost);
+            self.episode_lost += lost;
+            if !matches!(self.mode, Mode::Timeout) {
+                self.mode = Mode::Timeout;
+                self.congestion(Cause::Timeout, before, now);
+            }
+            self.recover = self.board.nxt();
+            (self.credit, self.duplicates, self.probed, self.reorder) = (0, 0, None, None);
+        }
+        self.rto.back_off();
+        self.timer = Some((now + self.rto.rto(), Due::Retransmit));
+    }
+
+    /// (Re)starts the retransmission timer, or a probe's where one is allowed.
+    pub(super) fn arm(&mut self, now: Time) {
+        let rto = self.rto.rto();
+        let may_probe = self.config.tlp
+            && self.config.detection == Detection::Rack
+            && matches!(self.mode, Mode::Open)
+            && self.board.sacked() == 0
+            && self.probed.is_none();
+        let srtt = self.rto.srtt();
+        let wait = srtt * 2 + if self.board.in_flight_segments() == 1 { WORST_ACK_DELAY } else { Span::ZERO };
+        self.timer = Some(match may_probe && srtt > Span::ZERO {
+            true => (now + wait.min(rto), Due::Probe),
+            false => (now + rto, Due::Retransmit),
+        });
+    }
+}
