@@ -62,7 +62,8 @@ pub struct TcpNice {
     ssthresh: f64,
     range: Option<(Span, Span)>,
     round: Round,
-    /// Segments of this round whose RTT was high, its samples and its smallest RTT.
+    /// Segments of this round with an RTT, those whose RTT was high, the samples and the smallest RTT.
+    seen: f64,
     high: f64,
     samples: u32,
     round_min: Span,
@@ -82,6 +83,7 @@ impl TcpNice {
             ssthresh: f64::INFINITY,
             range: None,
             round: Round::default(),
+            seen: 0.0,
             high: 0.0,
             samples: 0,
             round_min: Span::MAX,
@@ -106,6 +108,7 @@ impl TcpNice {
         self.range = Some((min, max));
         self.samples += 1;
         self.round_min = self.round_min.min(rtt);
+        self.seen += ack.acked as f64 / self.mss;
         let t = self.config.threshold;
         let threshold = (1.0 - t) * min.nanos() as f64 + t * max.nanos() as f64;
         if max - min >= LEAST_SPREAD && rtt.nanos() as f64 > threshold {
@@ -116,7 +119,8 @@ impl TcpNice {
     /// The order of G.2: a loss rules the round, then NICE, then Vegas.
     fn end_round(&mut self) {
         if !self.lost {
-            if self.high > self.config.fraction * self.segments().max(PAIR) {
+            // Below a pair a round is as many segments as the host sends in a period: two, or one.
+            if self.high > self.config.fraction * self.segments().max(PAIR.min(self.seen)) {
                 self.cwnd /= 2.0;
                 self.ssthresh = self.cwnd;
             } else {
@@ -128,7 +132,8 @@ impl TcpNice {
     }
 
     fn start_round(&mut self) {
-        (self.high, self.samples, self.round_min, self.lost, self.limited) = (0.0, 0, Span::MAX, false, false);
+        (self.seen, self.high, self.samples, self.round_min) = (0.0, 0.0, 0, Span::MAX);
+        (self.lost, self.limited) = (false, false);
     }
 
     fn vegas(&mut self) {

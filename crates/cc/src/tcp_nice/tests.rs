@@ -67,6 +67,17 @@ fn permanent_congestion_halves_to_a_forty_eighth() {
     assert!(flow.segments() > 1.0, "above one within a period of quiet");
 }
 
+/// A host that sends one segment a period instead of two (Carofiglio 2010) is judged by that one.
+#[test]
+fn a_single_segment_is_a_round_below_one() {
+    let mut flow = flow(0.5);
+    flow.ssthresh = flow.cwnd;
+    round(&mut flow, &[120.0]);
+    assert_eq!(flow.segments(), 0.25);
+    round(&mut flow, &[120.0, 60.0]);
+    assert!(flow.segments() > 1.0, "one of two is exactly half");
+}
+
 #[test]
 fn slow_start_doubles_until_a_segment_queues() {
     let mut flow = flow(10.0);
