@@ -1,6 +1,7 @@
 //! An experiment of a paper as `papers/<paper>/<figure>.toml` writes it: scenario, sweep, repetitions, and what the paper
 //! reports as claims that can be checked. Knows no simulator and no result.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -57,8 +58,11 @@ pub struct Sweep {
     pub key: String,
     /// The values.
     pub values: Vec<toml::Value>,
-    /// The values of a quick run, which still decides a claim.
+    /// The values of a quick run, which still decides a claim; each one of `values`.
     pub quick: Vec<toml::Value>,
+    /// Other scenario keys that change along with it: one value for each of `values`.
+    #[serde(default)]
+    pub along: BTreeMap<String, Vec<toml::Value>>,
 }
 
 /// The axes of the figure.
@@ -122,6 +126,9 @@ impl Experiment {
         if experiment.claims.is_empty() || experiment.repeat == 0 {
             bail!("{}: an experiment needs at least one claim and one run", path.display());
         }
+        if let Some(sweep) = experiment.sweep.iter().find(|s| !s.is_consistent()) {
+            bail!("{}: sweep `{}`: `quick` must be some of `values`, and `along` must have as many as `values`", path.display(), sweep.name);
+        }
         Ok(experiment)
     }
 
@@ -145,11 +152,20 @@ fn variant_point(variant: &Variant) -> Point {
     }
 }
 
+impl Sweep {
+    fn is_consistent(&self) -> bool {
+        self.quick.iter().all(|q| self.values.contains(q)) && self.along.values().all(|a| a.len() == self.values.len())
+    }
+}
+
 impl Point {
     fn with(&self, sweep: &Sweep, value: &toml::Value) -> Point {
         let mut point = self.clone();
         point.at.push((sweep.name.clone(), value.clone()));
         point.set.push((sweep.key.clone(), value.clone()));
+        let nth = sweep.values.iter().position(|v| v == value);
+        let along = sweep.along.iter().filter_map(|(key, values)| Some((key.clone(), values.get(nth?)?.clone())));
+        point.set.extend(along);
         point
     }
 
