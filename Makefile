@@ -1,8 +1,8 @@
 # Each target installs what it lacks: Debian packages (as root) and crates.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench clean
+.PHONY: help setup build demo test papers bench clean
 
-PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config make gcc iperf3 nginx-light curl tshark iproute2
+PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config make gcc iperf3 nginx-light curl tshark iproute2 time
 
 help:           ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -18,3 +18,14 @@ demo: build     ## the main job, in a laboratory of network namespaces: under th
 
 test: setup     ## every test; what needs root or BPF says so when it is skipped
 	cargo test --workspace --locked
+
+papers: build   ## every experiment of the papers in the simulator, and the report: results/papers/report.html
+	target/release/lowtide papers run
+
+bench: build    ## what it costs: on_ack of each algorithm, simulated seconds per second
+	cargo bench --locked -p lowtide-cc --bench on_ack
+	scripts/bench-sim
+
+clean:          ## what was built and what was measured
+	cargo clean
+	rm -rf results
