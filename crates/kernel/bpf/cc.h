@@ -5,7 +5,7 @@
 #ifndef LOWTIDE_CC_H
 #define LOWTIDE_CC_H
 
-#include "types.h"
+#include "delay.h"
 
 #define CC_TARGET_NS (60 * NS_PER_MS)      // -01 §4.2: T
 #define CC_MAX_DIVISOR 16                  // -01 §4.3
@@ -14,29 +14,24 @@
 #define CC_FIRST_SLOWDOWN_RTTS 2           // -01 §4.4
 #define CC_PERIOD 9                        // -01 §4.4
 #define CC_DRAIN_RTTS 4                    // spec F.5 step 7: a sender that has nothing to drain
-#define CC_BUCKETS 10                      // RFC 6817 §3.4.2: ten one-minute minima
-#define CC_BUCKET_NS (60 * NS_PER_S)
-#define CC_SAMPLES 4                       // -01 §4.1: the current-delay filter
 #define CC_MAX_WINDOW (1ULL << 30)
 #define CC_MAX_ACKED (1ULL << 20)
-#define CC_NONE (~0ULL)
+#define CC_NONE DELAY_NONE
 #define CC_ONE 16                          // windows are kept in 2^-16 bytes
 
 enum cc_phase { CC_SLOW_START, CC_AVOIDANCE, CC_DRAIN, CC_FREEZE, CC_RAMP, CC_SLOW_START_RTO };
 
 struct cc {
-	u64 base[CC_BUCKETS], base_min, base_start;
-	u64 current[CC_SAMPLES], sampled;
+	struct delay delay;
 	u64 mss;                           // bytes
 	u64 cwnd, ssthresh, quota, saved;  // 2^-16 bytes
 	u64 round_end, next_slowdown, slowdown_start, freeze_end, drained;
 	u64 peak, peak_before;             // bytes in flight, this round and the last
 	u32 phase;
-	u32 base_at, current_at;
 	u32 slowdowns;
 	u8 enhanced;
 	u8 receiver;                       // reductions are paid with received bytes: a slowdown begins with a drain
-	u8 saved_halved, time_first_slowdown, in_recovery, base_any;
+	u8 saved_halved, time_first_slowdown, in_recovery;
 };
 
 // One acknowledgement (cc::Ack), or at a receiver one segment with payload.
@@ -57,81 +52,34 @@ INLINE u64 cc_half(u64 window, u64 floor) { return max_u64(window >> 1, floor); 
 
 INLINE void cc_init(struct cc *c, u64 now, u64 mss, u64 window, u8 enhanced, u8 receiver)
 {
-	for (int i = 0; i < CC_BUCKETS; i++)
-		c->base[i] = CC_NONE;
-	for (int i = 0; i < CC_SAMPLES; i++)
-		c->current[i] = CC_NONE;
-	c->base_min = c->next_slowdown = c->sampled = c->drained = CC_NONE;
-	c->base_start = c->round_end = c->freeze_end = c->saved = c->peak = c->peak_before = 0;
+	delay_init(&c->delay);
+	c->next_slowdown = c->drained = CC_NONE;
+	c->round_end = c->freeze_end = c->saved = c->peak = c->peak_before = 0;
 	c->mss = mss;
 	c->cwnd = window << CC_ONE;
 	c->ssthresh = CC_NONE;
 	c->quota = c->cwnd >> 1;
 	c->slowdown_start = now;
 	c->phase = CC_SLOW_START;
-	c->base_at = c->current_at = c->slowdowns = 0;
+	c->slowdowns = 0;
 	c->enhanced = enhanced;
 	c->receiver = receiver;
-	c->saved_halved = c->time_first_slowdown = c->in_recovery = c->base_any = 0;
+	c->saved_halved = c->time_first_slowdown = c->in_recovery = 0;
 }
 
 // ---- delay -------------------------------------------------------------------------------------------------------
 
-INLINE void cc_base_roll(struct cc *c, u64 now)
-{
-	for (int i = 0; i < CC_BUCKETS; i++) {
-		if (now < c->base_start + CC_BUCKET_NS)
-			return;
-		c->base_start += CC_BUCKET_NS;
-		c->base_at = c->base_at + 1 < CC_BUCKETS ? c->base_at + 1 : 0;
-		if (c->base_at < CC_BUCKETS)
-			c->base[c->base_at] = CC_NONE;
-		c->base_min = CC_NONE;
-		for (int j = 0; j < CC_BUCKETS; j++)
-			c->base_min = min_u64(c->base_min, c->base[j]);
-	}
-	if (now >= c->base_start + CC_BUCKET_NS)
-		c->base_start = now;
-}
-
-INLINE void cc_sample(struct cc *c, u64 now, u64 rtt)
-{
-	if (c->base_any)
-		cc_base_roll(c, now);
-	else
-		c->base_start = now;
-	c->base_any = 1;
-	if (c->base_at < CC_BUCKETS)
-		c->base[c->base_at] = min_u64(c->base[c->base_at], rtt);
-	c->base_min = min_u64(c->base_min, rtt);
-	c->current[c->current_at & (CC_SAMPLES - 1)] = rtt;
-	c->current_at++;
-	c->sampled = now;
-}
-
-// CC_NONE: unknown.
-INLINE u64 cc_queueing(const struct cc *c)
-{
-	u64 current = CC_NONE;
-
-	for (int i = 0; i < CC_SAMPLES; i++)
-		current = min_u64(current, c->current[i]);
-	if (current == CC_NONE || c->base_min == CC_NONE)
-		return CC_NONE;
-	return current > c->base_min ? current - c->base_min : 0;
-}
-
 // D.3: without a sample the delay stays as it was for one RTT, then it counts as unknown.
 INLINE u64 cc_fresh_queueing(const struct cc *c, const struct cc_ack *a)
 {
-	if (c->sampled == CC_NONE || (a->rtt == CC_NONE && a->now - c->sampled > a->srtt))
+	if (c->delay.sampled == CC_NONE || (a->rtt == CC_NONE && a->now - c->delay.sampled > a->srtt))
 		return CC_NONE;
-	return cc_queueing(c);
+	return delay_queueing(&c->delay);
 }
 
 INLINE u64 cc_target(const struct cc *c)
 {
-	u64 target = c->enhanced ? min_u64(CC_TARGET_NS, c->base_min) : CC_TARGET_NS;
+	u64 target = c->enhanced ? min_u64(CC_TARGET_NS, c->delay.base_min) : CC_TARGET_NS;
 
 	return target ? target : 1;
 }
@@ -139,9 +87,9 @@ INLINE u64 cc_target(const struct cc *c)
 // The divisor of GAIN = 1 / min(16, ceil(2T / base)); T whatever the target in use.
 INLINE u64 cc_divisor(const struct cc *c)
 {
-	if (c->base_min == CC_NONE || c->base_min == 0)
+	if (c->delay.base_min == CC_NONE || c->delay.base_min == 0)
 		return CC_MAX_DIVISOR;
-	return min_u64(CC_MAX_DIVISOR, (2 * CC_TARGET_NS + c->base_min - 1) / c->base_min);
+	return min_u64(CC_MAX_DIVISOR, (2 * CC_TARGET_NS + c->delay.base_min - 1) / c->delay.base_min);
 }
 
 // ---- window ------------------------------------------------------------------------------------------------------
@@ -323,7 +271,7 @@ INLINE void cc_on_ack(struct cc *c, const struct cc_ack *a)
 	u64 queueing;
 
 	if (a->rtt != CC_NONE)
-		cc_sample(c, a->now, a->rtt);
+		delay_sample(&c->delay, a->now, a->rtt);
 	if (a->prior_delivered >= c->round_end) {
 		c->round_end = a->delivered;
 		c->quota = c->cwnd >> 1;
@@ -388,9 +336,7 @@ INLINE void cc_on_restart(struct cc *c, u64 now)
 {
 	u64 old = c->cwnd, part = (old >> 2) * 3 + ((old & 3) * 3 >> 2);
 
-	for (int i = 0; i < CC_SAMPLES; i++)
-		c->current[i] = CC_NONE;
-	c->sampled = CC_NONE;
+	delay_forget_current(&c->delay);
 	c->cwnd = min_u64(old, cc_floor(c));
 	if (c->phase == CC_SLOW_START || c->phase == CC_FREEZE || c->phase == CC_DRAIN)
 		return;

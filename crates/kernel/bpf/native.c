@@ -22,8 +22,8 @@ void lowtide_cc_on_timeout(struct cc *c, u64 in_flight) { cc_on_timeout(c, in_fl
 void lowtide_cc_on_restart(struct cc *c, u64 now) { cc_on_restart(c, now); }
 u64 lowtide_cc_window(const struct cc *c) { return c->cwnd; }
 u32 lowtide_cc_phase(const struct cc *c) { return c->phase; }
-u64 lowtide_cc_queueing(const struct cc *c) { return cc_queueing(c); }
-u64 lowtide_cc_base(const struct cc *c) { return c->base_min; }
+u64 lowtide_cc_queueing(const struct cc *c) { return delay_queueing(&c->delay); }
+u64 lowtide_cc_base(const struct cc *c) { return c->delay.base_min; }
 u64 lowtide_cc_divisor(const struct cc *c) { return cc_divisor(c); }
 u64 lowtide_cc_next_slowdown(const struct cc *c) { return c->next_slowdown; }
 

@@ -55,11 +55,12 @@ INLINE int load(struct __sk_buff *skb, u32 at, void *to, u32 length)
 INLINE int parse_options(struct __sk_buff *skb, struct segment *s, u32 length)
 {
 	u8 o[MAX_OPTIONS + 12] = {};
-	u32 at = 0;
+	u32 at = 0, last = length - 1;
 
 	if (length == 0)
 		return 0;
-	if (length > MAX_OPTIONS || load(skb, s->l4 + sizeof(struct tcp), o, length))
+	OPAQUE(last); // Older verifiers learn nothing from "not zero", but something from "not above".
+	if (last >= MAX_OPTIONS || load(skb, s->l4 + sizeof(struct tcp), o, last + 1))
 		return -1;
 	for (int i = 0; i < MAX_OPTIONS; i++) {
 		u32 size;

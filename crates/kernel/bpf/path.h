@@ -106,14 +106,14 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 	a.limited = p->limited | (p->limited_before && p->cc.phase == CC_AVOIDANCE);
 	a.in_recovery = 0;
 	a.drained = path_drained(p, f, s->drained);
-	queueing = cc_queueing(&p->cc);
+	queueing = delay_queueing(&p->cc.delay);
 	if (queueing != CC_NONE && queueing > cc_target(&p->cc) && now > p->last_data)
 		p->yielded += min_u64(now - p->last_data, p->srtt);
 	slowdowns = p->cc.slowdowns;
 	if (s->lost && now >= p->last_loss + p->srtt) {
 		p->last_loss = now;
 		if (s->rtt != RX_UNKNOWN)
-			cc_sample(&p->cc, now, s->rtt);
+			delay_sample(&p->cc.delay, now, s->rtt);
 		cc_on_loss(&p->cc, now, p->srtt);
 	} else {
 		cc_on_ack(&p->cc, &a);

@@ -7,78 +7,17 @@
 #include <bpf/bpf_core_read.h>
 
 #include "types.h"
-#include "intf.h"
 #include "parse.h"
-#include "path.h"
+#include "publish.h"
+#include "state.h"
 
-#define AF_INET 2
-#define AF_INET6 10
 #define TCP_PROTOCOL 6
 #define SOL_IP 0
 #define SOL_IPV6 41
 #define IP_TOS 1
 #define IPV6_TCLASS 67
 #define DSCP_LE (1 << 2)                   // RFC 8622: 000001, above the two ECN bits
-#define PUBLISH_NS (50 * NS_PER_MS)
 #define ALIVE_NS (5 * NS_PER_S)
-
-// The few kernel types in use; the loader relocates the fields (CO-RE).
-struct tcp_options_received {
-	u16 tstamp_ok : 1, rcv_wscale : 4;
-} __attribute__((preserve_access_index));
-
-struct tcp_sock {
-	struct tcp_options_received rx_opt;
-} __attribute__((preserve_access_index));
-
-// Written by the loader before the programs load.
-const volatile struct group_config config SEC(".rodata.config");
-// CLOCK_MONOTONIC of the owner's last sign of life. clsact filters outlive a killed owner; they must not keep acting.
-u64 alive SEC(".data.alive");
-
-struct path_entry {
-	struct bpf_spin_lock lock;
-	u32 pad;
-	struct path path;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct rx);
-} flow_states SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PATHS);
-	__type(key, struct path_key);
-	__type(value, struct path_entry);
-} paths SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, MAX_FLOWS);
-	__type(key, u64);
-	__type(value, struct flow_snapshot);
-} snapshots SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct group_totals);
-} totals SEC(".maps");
-
-static const u8 empty_path[sizeof(struct path_entry)];
-static const struct flow_snapshot empty_snapshot;
-
-INLINE struct group_totals *group(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&totals, &zero);
-}
 
 // Functions of their own for the verifier: it follows each once, not once for every way that leads to it.
 __attribute__((noinline)) int parse_packet(struct __sk_buff *skb, struct segment *s)
@@ -99,134 +38,6 @@ __attribute__((noinline)) int flow_sends(struct rx *f, const struct rx_out *o)
 	return f && o ? rx_send(f, o) : 0xffff;
 }
 
-// ---- flows and paths ---------------------------------------------------------------------------------------------
-
-// A connection's state, from what the kernel agreed with the peer; none if it does not say.
-INLINE struct rx *adopt(struct bpf_sock *sk)
-{
-	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
-	struct tcp_sock *full = bpf_skc_to_tcp_sock(sk);
-	struct group_totals *g = group();
-	struct rx *f;
-
-	if (!g)
-		return 0;
-	if (!tp || !full) {
-		g->unmanaged++;
-		return 0;
-	}
-	f = bpf_sk_storage_get(&flow_states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!f) {
-		g->unmanaged++;
-		return 0;
-	}
-	if (!f->managed) {
-		rx_init(f, bpf_ktime_get_ns(), tp->mss_cache, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
-			BPF_CORE_READ_BITFIELD(full, rx_opt.tstamp_ok));
-		g->flows++;
-	}
-	return f;
-}
-
-// Addresses are copied word by word: the kernel lets a program read a socket's only so.
-INLINE void address(u32 *to, u32 family, u32 v4, u32 a, u32 b, u32 c, u32 d)
-{
-	int four = family == AF_INET;
-
-	OPAQUE(v4);
-	OPAQUE(a);
-	OPAQUE(b);
-	OPAQUE(c);
-	OPAQUE(d);
-	to[0] = four ? 0 : a;
-	to[1] = four ? 0 : b;
-	to[2] = four ? bpf_htonl(0xffff) : c;
-	to[3] = four ? v4 : d;
-}
-
-INLINE void remote_of(struct bpf_sock *sk, u32 *to)
-{
-	address(to, sk->family, sk->dst_ip4, sk->dst_ip6[0], sk->dst_ip6[1], sk->dst_ip6[2], sk->dst_ip6[3]);
-}
-
-INLINE void local_of(struct bpf_sock *sk, u32 *to)
-{
-	address(to, sk->family, sk->src_ip4, sk->src_ip6[0], sk->src_ip6[1], sk->src_ip6[2], sk->src_ip6[3]);
-}
-
-INLINE struct path_entry *path_of(struct bpf_sock *sk)
-{
-	struct path_key key;
-	struct path_entry *entry;
-
-	remote_of(sk, key.remote);
-	entry = bpf_map_lookup_elem(&paths, &key);
-	if (entry)
-		return entry;
-	bpf_map_update_elem(&paths, &key, empty_path, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&paths, &key);
-}
-
-// ---- what people see ---------------------------------------------------------------------------------------------
-
-// A flow's snapshot in place; the stack has no room for one.
-INLINE struct flow_snapshot *snapshot_of(u64 cookie)
-{
-	struct flow_snapshot *s = bpf_map_lookup_elem(&snapshots, &cookie);
-
-	if (s)
-		return s;
-	bpf_map_update_elem(&snapshots, &cookie, &empty_snapshot, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&snapshots, &cookie);
-}
-
-INLINE void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, const struct path *p,
-		    u64 now)
-{
-	struct flow_snapshot *s = snapshot_of(bpf_get_socket_cookie(skb));
-
-	if (!s)
-		return;
-	remote_of(sk, s->remote);
-	local_of(sk, s->local);
-	s->local_port = sk->src_port;
-	s->remote_port = bpf_ntohs(sk->dst_port);
-	s->timestamps = f->timestamps;
-	s->window_scale = f->ws;
-	s->phase = p->cc.phase;
-	s->bytes = tp->bytes_received;
-	s->segments = f->segments;
-	s->retransmissions = f->retransmissions;
-	s->slowdowns = p->cc.slowdowns;
-	s->base_rtt = p->cc.base_min;
-	s->rtt = f->rtt;
-	s->queueing = cc_queueing(&p->cc);
-	s->window = f->share;
-	s->path_window = cc_window(&p->cc);
-	s->path_flows = path_flows(p);
-	s->last = now;
-	s->born = f->born;
-}
-
-INLINE void count(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64 yielded, int lost)
-{
-	struct group_totals *g = group();
-
-	if (!g)
-		return;
-	g->bytes += s->got;
-	g->segments++;
-	g->retransmissions += s->retransmitted;
-	g->losses += lost;
-	g->slowdowns += slowdowns;
-	g->yielded += yielded;
-	g->samples += s->rtt != RX_UNKNOWN;
-	if (queueing != CC_NONE) {
-		g->queueing_sum += queueing;
-		g->queueing_count++;
-	}
-}
-
 // ---- incoming ----------------------------------------------------------------------------------------------------
 
 INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, struct segment *seg)
@@ -237,8 +48,10 @@ INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_
 	u64 queueing, yielded, loss;
 	u32 slowdowns;
 
-	if (!entry)
+	if (!entry) { // No room for another path: this flow is left to the kernel.
+		f->share = CC_MAX_WINDOW;
 		return;
+	}
 	in.now = bpf_ktime_get_ns();
 	in.srtt = entry->path.srtt;
 	in.seq = seg->seq;
@@ -259,7 +72,7 @@ INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_
 	yielded = entry->path.yielded - yielded;
 	loss = entry->path.last_loss != loss;
 	bpf_spin_unlock(&entry->lock);
-	queueing = cc_queueing(&entry->path.cc);
+	queueing = delay_queueing(&entry->path.cc.delay);
 	count(&seen, queueing, slowdowns, yielded, loss);
 	if (in.now - f->published > PUBLISH_NS) {
 		f->published = in.now;

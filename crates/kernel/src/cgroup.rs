@@ -102,14 +102,22 @@ impl Group {
             .with_context(|| format!("{}: process {pid} cannot be moved into the group; is it alive, are you root?", file.display()))
     }
 
-    /// The processes in the group.
+    /// The processes in the group and in the groups below it.
     ///
     /// # Errors
     /// The group is gone.
     pub fn processes(&self) -> Result<Vec<u32>> {
         let file = self.path.join("cgroup.procs");
-        let text = fs::read_to_string(&file).with_context(|| format!("{}: the group is gone", file.display()))?;
-        Ok(text.lines().filter_map(|l| l.parse().ok()).collect())
+        fs::metadata(&file).with_context(|| format!("{}: the group is gone", file.display()))?;
+        let (mut processes, mut rest) = (Vec::new(), vec![self.path.clone()]);
+        while let Some(group) = rest.pop() {
+            // A group below may go at any moment.
+            processes
+                .extend(fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default().lines().filter_map(|l| l.parse::<u32>().ok()));
+            let below = fs::read_dir(&group).into_iter().flatten().flatten();
+            rest.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+        }
+        Ok(processes)
     }
 }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What people see: the group's counters and each flow's snapshot. Knows no packet.
+#ifndef LOWTIDE_PUBLISH_H
+#define LOWTIDE_PUBLISH_H
+
+#include "state.h"
+
+#define PUBLISH_NS (50 * NS_PER_MS)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_FLOWS);
+	__type(key, u64);
+	__type(value, struct flow_snapshot);
+} snapshots SEC(".maps");
+
+static const struct flow_snapshot empty_snapshot;
+
+// A flow's snapshot in place; the stack has no room for one.
+INLINE struct flow_snapshot *snapshot_of(u64 cookie)
+{
+	struct flow_snapshot *s = bpf_map_lookup_elem(&snapshots, &cookie);
+
+	if (s)
+		return s;
+	bpf_map_update_elem(&snapshots, &cookie, &empty_snapshot, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&snapshots, &cookie);
+}
+
+INLINE void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, const struct path *p,
+		    u64 now)
+{
+	struct flow_snapshot *s = snapshot_of(bpf_get_socket_cookie(skb));
+
+	if (!s)
+		return;
+	remote_of(sk, s->remote);
+	local_of(sk, s->local);
+	s->local_port = sk->src_port;
+	s->remote_port = bpf_ntohs(sk->dst_port);
+	s->timestamps = f->timestamps;
+	s->window_scale = f->ws;
+	s->phase = p->cc.phase;
+	s->bytes = tp->bytes_received;
+	s->segments = f->segments;
+	s->retransmissions = f->retransmissions;
+	s->slowdowns = p->cc.slowdowns;
+	s->base_rtt = p->cc.delay.base_min;
+	s->rtt = f->rtt;
+	s->queueing = delay_queueing(&p->cc.delay);
+	s->window = f->share;
+	s->path_window = cc_window(&p->cc);
+	s->path_flows = path_flows(p);
+	s->last = now;
+	s->born = f->born;
+}
+
+INLINE void count(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64 yielded, int lost)
+{
+	struct group_totals *g = group();
+
+	if (!g)
+		return;
+	g->bytes += s->got;
+	g->segments++;
+	g->retransmissions += s->retransmitted;
+	g->losses += lost;
+	g->slowdowns += slowdowns;
+	g->yielded += yielded;
+	g->samples += s->rtt != RX_UNKNOWN;
+	if (queueing != CC_NONE) {
+		g->queueing_sum += queueing;
+		g->queueing_count++;
+	}
+}
+
+#endif

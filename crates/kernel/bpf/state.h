@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the programs remember: a state per socket, a controller per remote address, the group's counters. Knows no packet.
+#ifndef LOWTIDE_STATE_H
+#define LOWTIDE_STATE_H
+
+#include "intf.h"
+#include "path.h"
+
+#define AF_INET 2
+#define AF_INET6 10
+
+// The few kernel types in use; the loader relocates the fields (CO-RE).
+struct tcp_options_received {
+	u16 tstamp_ok : 1, rcv_wscale : 4;
+} __attribute__((preserve_access_index));
+
+struct tcp_sock {
+	struct tcp_options_received rx_opt;
+} __attribute__((preserve_access_index));
+
+// Written by the loader before the programs load.
+const volatile struct group_config config SEC(".rodata.config");
+// CLOCK_MONOTONIC of the owner's last sign of life. clsact filters outlive a killed owner; they must not keep acting.
+u64 alive SEC(".data.alive");
+
+struct path_entry {
+	struct bpf_spin_lock lock;
+	u32 pad;
+	struct path path;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct rx);
+} flow_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PATHS);
+	__type(key, struct path_key);
+	__type(value, struct path_entry);
+} paths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct group_totals);
+} totals SEC(".maps");
+
+static const u8 empty_path[sizeof(struct path_entry)];
+
+INLINE struct group_totals *group(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&totals, &zero);
+}
+
+// ---- flows and paths ---------------------------------------------------------------------------------------------
+
+// A connection's state, from what the kernel agreed with the peer; none if it does not say.
+INLINE struct rx *adopt(struct bpf_sock *sk)
+{
+	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
+	struct tcp_sock *full = bpf_skc_to_tcp_sock(sk);
+	struct group_totals *g = group();
+	struct rx *f;
+
+	if (!g)
+		return 0;
+	if (!tp || !full) {
+		g->unmanaged++;
+		return 0;
+	}
+	f = bpf_sk_storage_get(&flow_states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!f) {
+		g->unmanaged++;
+		return 0;
+	}
+	if (!f->managed) {
+		rx_init(f, bpf_ktime_get_ns(), tp->mss_cache, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
+			BPF_CORE_READ_BITFIELD(full, rx_opt.tstamp_ok));
+		g->flows++;
+	}
+	return f;
+}
+
+// Addresses are copied word by word: the kernel lets a program read a socket's only so.
+INLINE void address(u32 *to, u32 family, u32 v4, u32 a, u32 b, u32 c, u32 d)
+{
+	int four = family == AF_INET;
+
+	OPAQUE(v4);
+	OPAQUE(a);
+	OPAQUE(b);
+	OPAQUE(c);
+	OPAQUE(d);
+	to[0] = four ? 0 : a;
+	to[1] = four ? 0 : b;
+	to[2] = four ? bpf_htonl(0xffff) : c;
+	to[3] = four ? v4 : d;
+}
+
+INLINE void remote_of(struct bpf_sock *sk, u32 *to)
+{
+	address(to, sk->family, sk->dst_ip4, sk->dst_ip6[0], sk->dst_ip6[1], sk->dst_ip6[2], sk->dst_ip6[3]);
+}
+
+INLINE void local_of(struct bpf_sock *sk, u32 *to)
+{
+	address(to, sk->family, sk->src_ip4, sk->src_ip6[0], sk->src_ip6[1], sk->src_ip6[2], sk->src_ip6[3]);
+}
+
+INLINE struct path_entry *path_of(struct bpf_sock *sk)
+{
+	struct path_key key;
+	struct path_entry *entry;
+
+	remote_of(sk, key.remote);
+	entry = bpf_map_lookup_elem(&paths, &key);
+	if (entry)
+		return entry;
+	bpf_map_update_elem(&paths, &key, empty_path, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&paths, &key);
+}
+
+#endif
