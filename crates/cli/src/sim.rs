@@ -1,11 +1,9 @@
 //! `lowtide sim`: runs scenarios in the simulator, alone or as sweeps. Knows files, threads and the clock; the simulator knows
 //! none of them.
 
-mod series;
 mod sweep;
 mod table;
 
-use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use lowtide_scenario::{Scenario, Summary};
+use lowtide_scenario::{ResultDir, Scenario, Summary};
 
 use crate::human;
 use sweep::{Assignment, Run};
@@ -41,7 +39,7 @@ pub struct Args {
     /// Runs at the same time; as many as there are processors if absent.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Writes summary.json, series.csv and scenario.toml of each run below this folder.
+    /// Writes each run's summary, series (Parquet) and scenario to this folder, or to one a run below it.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Prints the summaries as JSON, one a line.
@@ -107,18 +105,11 @@ fn run_one(run: &Run, out: Option<&Path>, several: bool) -> Result<(Summary, boo
     let Some(out) = out else { return Ok((lowtide_sim::run(&run.scenario, run.seed, false)?.summary, true)) };
     let dir = if several { out.join(run.folder()) } else { out.to_owned() };
     let text = toml::to_string(&Scenario { seed: run.seed, ..run.scenario.clone() })?;
-    // The scenario is written last: a folder that holds the same one is complete.
-    let scenario = dir.join("scenario.toml");
-    if fs::read_to_string(&scenario).is_ok_and(|there| there == text)
-        && let Ok(summary) = Summary::read(&dir)
-    {
-        return Ok((summary, false));
+    if let Some(there) = ResultDir::read(&dir).ok().filter(|there| there.scenario == text) {
+        return Ok((there.summary, false));
     }
-    fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     let outcome = lowtide_sim::run(&run.scenario, run.seed, true)?;
-    outcome.summary.write(&dir).with_context(|| dir.display().to_string())?;
-    series::write(&dir.join("series.csv"), &outcome).with_context(|| dir.display().to_string())?;
-    fs::write(&scenario, text).with_context(|| scenario.display().to_string())?;
+    ResultDir::write(&dir, &text, &outcome.summary, Some(&outcome.series)).with_context(|| dir.display().to_string())?;
     Ok((outcome.summary, true))
 }
 
