@@ -10,6 +10,8 @@ mod target;
 mod user;
 
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -95,7 +97,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let managed = match manage(&args, &target) {
         Ok(managed) => Some(managed),
         Err(e) if args.best_effort => {
-            eprintln!("lowtide: --best-effort: NOT managed, runs as without lowtide: {e:#}");
+            say(format_args!("--best-effort: NOT managed, runs as without lowtide: {e:#}"));
             None
         }
         Err(e) => return Err(e),
@@ -103,7 +105,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let meter = Meter::start(describe(&args, &target, managed.as_ref()));
     let (summary, code) = run(&args, user, &signals, managed, meter)?;
     if !args.quiet && summary.managed {
-        eprintln!("lowtide: {summary}");
+        say(&summary);
     }
     file.map_or(Ok(()), |file| file.write(&summary))?;
     Ok(ExitCode::from(code))
@@ -133,20 +135,31 @@ fn run(
         match child::start(child::Start { command: &args.command, group, user, mask: signals.before() }) {
             Ok(child) => started = Some(child),
             Err(failed) => {
-                eprintln!("lowtide: {failed}");
-                let summary = Summary::new(args.dscp.is_some(), meter.group(managed.as_ref())?, None, failed.code());
+                say(&failed);
+                let summary = Summary::new(args.dscp.is_some(), meter.group(managed.as_ref()), None, failed.code());
                 return Ok((Summary { managed: false, ..summary }, failed.code()));
             }
         }
     }
     let code = manage::until_the_end(started.as_mut(), signals, managed.as_mut(), &mut meter)?;
-    let totals = managed.as_ref().map(Managed::totals).transpose()?;
-    let group = meter.group(managed.as_ref())?;
+    let group = meter.group(managed.as_ref());
+    let totals = managed.as_ref().map(|m| m.totals().unwrap_or_else(|e| note(&e)));
     let left = managed.map_or(0, Managed::end);
     if left > 0 && started.is_some() && !args.quiet {
-        eprintln!("lowtide: CMD has ended; {left} process(es) that it started go on, no longer managed");
+        say(format_args!("CMD has ended; {left} process(es) that it started go on, no longer managed"));
     }
     Ok((Summary::new(args.dscp.is_some(), group, totals, code), code))
+}
+
+/// One line on stderr. That nobody reads it, as on a terminal that was closed, must not end a run.
+fn say(line: impl Display) {
+    let _ = writeln!(io::stderr(), "lowtide: {line}");
+}
+
+/// What cannot be known is said, and CMD goes on: a run fails open.
+fn note<T: Default>(error: &anyhow::Error) -> T {
+    say(format_args!("{error:#}"));
+    T::default()
 }
 
 fn describe(args: &Args, target: &Target, managed: Option<&Managed>) -> Group {

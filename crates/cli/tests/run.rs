@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
 
 fn lowtide(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
@@ -253,7 +255,7 @@ fn a_process_that_runs_already_is_managed_and_put_back() {
     let before = v2_group_of(&pid);
     let running = Running::start(&["run", "--pid", &pid]);
     let in_time = (0..200).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        thread::sleep(std::time::Duration::from_millis(20));
         v2_group_of(&pid) != before
     });
     assert!(in_time, "process {pid} was never moved");
@@ -281,10 +283,46 @@ fn where_no_mount_shows_the_hierarchy_it_is_reached_all_the_same_and_the_mount_g
         return;
     }
     let (lowtide, root) = (env!("CARGO_BIN_EXE_lowtide"), lowtide_kernel::cgroup::v2_root().expect("it managed"));
-    let script = format!(
-        "umount -l {}; {lowtide} run --quiet -- grep -o lowtide- /proc/self/cgroup; grep -c cgroup2 /proc/mounts",
-        root.display()
-    );
+    let script =
+        format!("umount -l {}; {lowtide} run --quiet -- grep -o lowtide- /proc/self/cgroup; grep -c cgroup2 /proc/mounts", root.display());
     let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().expect("unshare starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "lowtide-\n0\n", "{}", stderr(&output));
+}
+
+/// Sends `text` to the first who connects; the port.
+fn serve_once(text: Vec<u8>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is up");
+    let port = listener.local_addr().expect("it is bound").port();
+    thread::spawn(move || listener.accept().and_then(|(mut peer, _)| peer.write_all(&text)));
+    port
+}
+
+#[test]
+fn what_the_command_receives_arrives_whole_and_is_counted_to_the_byte() {
+    if !can_manage("what_the_command_receives_arrives_whole_and_is_counted_to_the_byte") {
+        return;
+    }
+    let text: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let (port, path) = (serve_once(text.clone()), file.path().display().to_string());
+    let output = output(&["run", "--json", &path, "--", "bash", "-c", &format!("cat < /dev/tcp/127.0.0.1/{port}")]);
+    assert!(output.status.success() && output.stdout == text, "{}", stderr(&output));
+    let summary: serde_json::Value = serde_json::from_slice(&fs::read(file.path()).expect("it is there")).expect("JSON");
+    assert_eq!((&summary["bytes"], &summary["connections"]), (&3_000_000.into(), &1.into()), "{summary}");
+    assert!(stderr(&output).contains("received 3.00 MB"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_transfer_whose_lowtide_is_killed_arrives_whole() {
+    if !can_manage("a_transfer_whose_lowtide_is_killed_arrives_whole") {
+        return;
+    }
+    let port = serve_once(vec![b'x'; 50_000_000]);
+    let script = format!("exec < /dev/tcp/127.0.0.1/{port}; head -c 1000000 | wc -c; cat | wc -c");
+    let mut running = Running::start(&["run", "--", "bash", "-c", &script]);
+    let first: usize = running.line().parse().expect("a number"); // head may have read more than it passed on
+    running.kill("-KILL");
+    let rest: usize = running.line().parse().expect("a number");
+    assert!(first == 1_000_000 && rest > 48_900_000, "{first} and {rest}");
+    assert_eq!(running.code(), None);
 }

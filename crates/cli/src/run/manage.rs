@@ -69,9 +69,19 @@ impl Managed {
     pub fn end(self) -> usize {
         let left = self.group.processes().unwrap_or_default();
         if let Some(Err(e)) = self.origins.as_ref().map(|o| o.restore(&left)) {
-            eprintln!("lowtide: {e:#}");
+            super::say(format_args!("{e:#}"));
         }
         left.len()
+    }
+
+    /// What is due: answers for `status`, interfaces that have appeared, rates.
+    fn tend(&mut self, meter: &mut Meter) -> anyhow::Result<()> {
+        self.server.answer(|| meter.group(Some(self)))?;
+        if meter.tick_is_due() {
+            meter.sample(self)?;
+            self.receiver.poll_interfaces()?;
+        }
+        Ok(())
     }
 
     fn has_ended(&self) -> bool {
@@ -89,6 +99,7 @@ pub fn until_the_end(
     mut managed: Option<&mut Managed>,
     meter: &mut Meter,
 ) -> anyhow::Result<u8> {
+    let mut complaint = None;
     loop {
         wait(signals, managed.as_deref())?;
         while let Some(arrived) = signals.next()? {
@@ -97,10 +108,11 @@ pub fn until_the_end(
             }
         }
         let Some(managed) = &mut managed else { continue };
-        managed.server.answer(|| meter.group(Some(managed)))?;
-        if meter.tick_is_due() {
-            managed.receiver.poll_interfaces()?;
-            meter.sample(managed)?;
+        if let Err(e) = managed.tend(meter) {
+            // CMD has not ended, so neither does the run; the same complaint every second would drown CMD's output.
+            if complaint.replace(e.to_string()).is_none_or(|last| last != e.to_string()) {
+                super::say(format_args!("{e:#}"));
+            }
         }
         if child.is_none() && managed.has_ended() {
             return Ok(0);

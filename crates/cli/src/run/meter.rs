@@ -44,12 +44,12 @@ impl Meter {
     }
 
     /// The state now, with rates since the last look, or the last one if that is too near.
-    pub fn group(&mut self, managed: Option<&Managed>) -> anyhow::Result<Group> {
+    pub fn group(&mut self, managed: Option<&Managed>) -> Group {
         if let Some(managed) = managed.filter(|_| self.last.at.elapsed() >= SHORTEST) {
-            self.sample(managed)?;
+            self.sample(managed).unwrap_or_else(|e| super::note(&e));
         }
         self.shown.running_s = self.started.elapsed().as_secs_f64();
-        Ok(self.shown.clone())
+        self.shown.clone()
     }
 
     /// Takes a look.
