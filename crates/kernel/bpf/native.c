@@ -58,5 +58,5 @@ const u64 lowtide_layout[] = {
 	sizeof(struct flow_snapshot), offsetof(struct flow_snapshot, local_port), offsetof(struct flow_snapshot, bytes),
 	offsetof(struct flow_snapshot, born), sizeof(struct group_totals), offsetof(struct group_totals, unparsed),
 	sizeof(struct path_key), sizeof(struct group_config), sizeof(struct cc_ack), sizeof(struct rx_out),
-	sizeof(struct rx_in), sizeof(struct rx_seen),
+	sizeof(struct rx_in), sizeof(struct rx_seen), offsetof(struct path, last_data),
 };

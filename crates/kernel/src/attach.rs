@@ -33,6 +33,9 @@ pub struct Config {
     pub name: String,
 }
 
+/// Idle paths are looked for about once a minute.
+const POLLS_PER_SWEEP: u64 = 60;
+
 /// The receiver at work on one cgroup. Dropping it detaches everything; so does the kernel if the process dies.
 #[derive(Debug)]
 pub struct Receiver {
@@ -40,6 +43,7 @@ pub struct Receiver {
     interfaces: Interfaces,
     programs: Programs,
     group: Group,
+    polls: u64,
 }
 
 impl Receiver {
@@ -50,7 +54,7 @@ impl Receiver {
     /// The kernel refuses a program (its verifier's last lines are in the message), or an attachment.
     pub fn attach(cgroup: &Path, config: &Config) -> Result<Receiver> {
         let group = Group::open(cgroup)?;
-        let mut receiver = Receiver { interfaces: Interfaces::default(), programs: Programs::load(group.path(), config)?, group };
+        let mut receiver = Receiver { interfaces: Interfaces::default(), programs: Programs::load(group.path(), config)?, group, polls: 0 };
         receiver.poll_interfaces()?;
         Ok(receiver)
     }
@@ -61,6 +65,10 @@ impl Receiver {
     /// The interfaces cannot be listed.
     pub fn poll_interfaces(&mut self) -> Result<()> {
         self.programs.keep_alive()?;
+        self.polls += 1;
+        if self.polls.is_multiple_of(POLLS_PER_SWEEP) {
+            self.programs.forget_idle_paths()?;
+        }
         let program = self.programs.egress(has_tcx())?;
         self.interfaces.cover(descriptor(&program), &self.group.processes()?)
     }

@@ -60,6 +60,21 @@ impl Programs {
         map.update(&0u32.to_ne_bytes(), &wire::monotonic_now().to_ne_bytes(), MapFlags::ANY).context("the sign of life cannot be written")
     }
 
+    /// Forgets remote addresses whose base delay has aged out anyway (spec 0.3: ten minutes), so that the map never fills.
+    pub(crate) fn forget_idle_paths(&self) -> Result<()> {
+        const KEPT_NS: u64 = 600_000_000_000;
+        let map = self.map("paths")?;
+        let now = wire::monotonic_now();
+        for key in map.keys() {
+            let idle = |value: Vec<u8>| now.saturating_sub(wire::path_last_data(&value)) > KEPT_NS;
+            if map.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(idle) {
+                // Somebody else's hand in the map would be the kernel's own: it is gone already.
+                let _gone = map.delete(&key);
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn flows(&self) -> Result<Vec<FlowSnapshot>> {
         let map = self.map("snapshots")?;
         let now = wire::monotonic_now();

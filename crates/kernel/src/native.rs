@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     unsafe extern "C" {
-        static lowtide_layout: [u64; 12];
+        static lowtide_layout: [u64; 13];
     }
 
     #[test]
@@ -379,6 +379,7 @@ mod tests {
             size_of::<Out>(),
             size_of::<In>(),
             size_of::<Seen>(),
+            wire::PATH_LAST_DATA - wire::PATH_LOCK,
         ];
         assert_eq!(c, rust.map(|n| n as u64));
     }

@@ -24,6 +24,11 @@ pub(crate) mod flow_at {
 #[cfg(test)]
 pub(crate) const TOTALS: usize = 13;
 
+/// `struct path_entry` begins with its lock.
+pub(crate) const PATH_LOCK: usize = 8;
+/// When a path last received payload, in `struct path_entry`.
+pub(crate) const PATH_LAST_DATA: usize = PATH_LOCK + 280;
+
 /// All ones: the kernel does not know.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -55,6 +60,11 @@ fn address(bytes: &[u8], at: usize, port_at: usize) -> Option<SocketAddr> {
 
 fn counter(bytes: &[u8], index: usize) -> u64 {
     bytes.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+/// When the path of this `struct path_entry` last received payload.
+pub(crate) fn path_last_data(bytes: &[u8]) -> u64 {
+    bytes.get(PATH_LAST_DATA..).map_or(0, |rest| counter(rest, 0))
 }
 
 /// A `struct flow_snapshot`; none if it is too short to be one.

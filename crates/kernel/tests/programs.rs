@@ -35,7 +35,7 @@ fn frame(rng: &mut SmallRng) -> Vec<u8> {
     options.resize(options.len().min(40).div_ceil(4) * 4, rng.random_range(0..2));
     let mut tcp = vec![0u8; 20];
     rng.fill_bytes(&mut tcp[..12]);
-    tcp[12] = if rng.random_range(0..8) == 0 { rng.random() } else { ((20 + options.len()) / 4 << 4) as u8 };
+    tcp[12] = if rng.random_range(0..8) == 0 { rng.random() } else { (((20 + options.len()) / 4) << 4) as u8 };
     tcp[13] = [0x10, 0x18, 0x02, 0x04, 0x11][rng.random_range(0..5)];
     rng.fill_bytes(&mut tcp[14..]);
     tcp.extend(options);
