@@ -1,11 +1,11 @@
 //! CoDel (RFC 8289): drops at the head when packets have waited longer than the target for a whole interval. The control law
 //! ([`Law`]) is apart from the FIFO so that FQ-CoDel can run one per queue.
 
-use std::collections::VecDeque;
-
 use lowtide_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
-use crate::queue::{Drop, Packet, Queue};
+use crate::config::ConfigError;
+use crate::queue::{Drop, Fifo, Packet, Queue, Waiting, mark};
 
 /// CoDel's parameters (RFC 8289 §4.2, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,64 +28,65 @@ impl Default for Parameters {
     }
 }
 
+/// CoDel as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Acceptable standing delay.
+    pub target_ms: f64,
+    /// About a worst-case RTT.
+    pub interval_ms: f64,
+    /// Packets at most.
+    pub packets: usize,
+    /// Mark ECT packets instead of dropping them.
+    pub ecn: bool,
+    /// Mark every ECT packet that waited longer than this.
+    pub ce_threshold_ms: Option<f64>,
+    /// Packets that a device below the discipline holds in addition.
+    pub device_queue_packets: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { target_ms: 5.0, interval_ms: 100.0, packets: 1000, ecn: true, ce_threshold_ms: None, device_queue_packets: 0 }
+    }
+}
+
+impl Parameters {
+    /// The parameters from what a scenario writes.
+    ///
+    /// # Errors
+    /// A time that is not above zero.
+    pub fn from_ms(
+        queue: &'static str,
+        target: f64,
+        interval: f64,
+        ecn: bool,
+        ce_threshold: Option<f64>,
+    ) -> Result<Parameters, ConfigError> {
+        let possible = |ms: f64| ms > 0.0 && ms.is_finite();
+        if !possible(target) || !possible(interval) {
+            return Err(ConfigError { queue, reason: "`target_ms` and `interval_ms` must be above 0" });
+        }
+        if ce_threshold.is_some_and(|ms| !possible(ms)) {
+            return Err(ConfigError { queue, reason: "`ce_threshold_ms` must be above 0" });
+        }
+        Ok(Parameters {
+            target: Span::from_millis_f64(target),
+            interval: Span::from_millis_f64(interval),
+            ecn,
+            ce_threshold: ce_threshold.map(Span::from_millis_f64),
+            ..Parameters::default()
+        })
+    }
+}
+
 /// Re-entering the dropping state within so many intervals resumes the drop rate (RFC 8289 §5.4, Linux: 16).
 const RESUME_INTERVALS: u64 = 16;
 
-/// A packet and when it was enqueued.
-#[derive(Clone, Copy, Debug)]
-pub struct Stamped<P> {
-    /// The packet.
-    pub packet: P,
-    /// When it entered.
-    pub at: Time,
-}
-
-/// A FIFO that [`Law`] takes packets from.
-#[derive(Debug)]
-pub struct Fifo<P> {
-    waiting: VecDeque<Stamped<P>>,
-    bytes: u64,
-}
-
-impl<P> Default for Fifo<P> {
-    fn default() -> Fifo<P> {
-        Fifo { waiting: VecDeque::new(), bytes: 0 }
-    }
-}
-
-impl<P: Packet> Fifo<P> {
-    /// Appends a packet.
-    pub fn push(&mut self, packet: P, now: Time) {
-        self.bytes += u64::from(packet.bytes());
-        self.waiting.push_back(Stamped { packet, at: now });
-    }
-
-    /// Takes the oldest packet.
-    pub fn pop(&mut self) -> Option<Stamped<P>> {
-        let stamped = self.waiting.pop_front()?;
-        self.bytes -= u64::from(stamped.packet.bytes());
-        Some(stamped)
-    }
-
-    /// Bytes waiting.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Packets waiting.
-    pub fn len(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-}
-
 /// CoDel's state machine (RFC 8289 §5.2–5.5).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Law {
+pub(crate) struct Law {
     first_above: Option<Time>,
     drop_next: Time,
     count: u32,
@@ -123,26 +124,19 @@ impl Law {
             }
         }
         let mut stamped = head.0?;
-        if p.ce_threshold.is_some_and(|limit| now.since(stamped.at) > limit) && stamped.packet.ecn().is_capable() {
-            stamped.packet.mark_ce();
+        if p.ce_threshold.is_some_and(|limit| stamped.sojourn(now) > limit) && mark(&mut stamped.packet) {
             self.marks += 1;
         }
         Some(stamped.packet)
     }
 
-    /// Forgets the dropping state (FreeBSD, when a flow queue becomes active again).
-    pub fn reset(&mut self) {
-        self.first_above = None;
-        self.dropping = false;
-    }
-
     /// Takes a packet and says whether it may be dropped: the delay has been above target for an interval.
-    fn take<P: Packet>(&mut self, fifo: &mut Fifo<P>, p: &Parameters, now: Time) -> (Option<Stamped<P>>, bool) {
+    fn take<P: Packet>(&mut self, fifo: &mut Fifo<P>, p: &Parameters, now: Time) -> (Option<Waiting<P>>, bool) {
         let Some(stamped) = fifo.pop() else {
             self.first_above = None;
             return (None, false);
         };
-        if now.since(stamped.at) < p.target || fifo.bytes() <= p.max_packet {
+        if stamped.sojourn(now) < p.target || fifo.bytes() <= p.max_packet {
             self.first_above = None;
             return (Some(stamped), false);
         }
@@ -158,21 +152,20 @@ impl Law {
 
     fn replace<P: Packet>(
         &mut self,
-        head: Option<Stamped<P>>,
+        head: Option<Waiting<P>>,
         fifo: &mut Fifo<P>,
         p: &Parameters,
         now: Time,
         dropped: &mut Vec<(P, Drop)>,
-    ) -> (Option<Stamped<P>>, bool) {
+    ) -> (Option<Waiting<P>>, bool) {
         dropped.extend(head.map(|s| (s.packet, Drop::Early)));
         self.take(fifo, p, now)
     }
 
-    fn mark<P: Packet>(&mut self, head: &mut Option<Stamped<P>>, p: &Parameters) -> bool {
-        let Some(stamped) = head.as_mut().filter(|s| p.ecn && s.packet.ecn().is_capable()) else { return false };
-        stamped.packet.mark_ce();
-        self.marks += 1;
-        true
+    fn mark<P: Packet>(&mut self, head: &mut Option<Waiting<P>>, p: &Parameters) -> bool {
+        let marked = p.ecn && head.as_mut().is_some_and(|waiting| mark(&mut waiting.packet));
+        self.marks += u64::from(marked);
+        marked
     }
 
     fn enter(&mut self, p: &Parameters, now: Time) {
@@ -208,7 +201,7 @@ impl<P: Packet> CoDel<P> {
 
 impl<P: Packet + Send> Queue<P> for CoDel<P> {
     fn enqueue(&mut self, packet: P, now: Time, dropped: &mut Vec<(P, Drop)>) {
-        if self.fifo.len() >= self.limit_packets {
+        if self.fifo.packets() >= self.limit_packets {
             dropped.push((packet, Drop::Overflow));
             return;
         }
@@ -224,7 +217,7 @@ impl<P: Packet + Send> Queue<P> for CoDel<P> {
     }
 
     fn packets(&self) -> usize {
-        self.fifo.len()
+        self.fifo.packets()
     }
 
     fn marks(&self) -> u64 {
@@ -235,15 +228,15 @@ impl<P: Packet + Send> Queue<P> for CoDel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::P;
+    use crate::tests::{Pkt, ect, pkt};
 
     /// Drop times in ms after the first drop, of a queue that never gets shorter than a second of packets.
     fn drop_times(law: &mut Law, from: Time, span: Span) -> Vec<f64> {
-        let (mut fifo, mut dropped, mut times) = (Fifo::default(), Vec::new(), Vec::new());
+        let (mut fifo, mut dropped, mut times) = (Fifo::<Pkt>::default(), Vec::new(), Vec::new());
         let mut now = from;
         while now.since(from) < span {
-            while fifo.len() < 1000 {
-                fifo.push(P(1500), now - Span::from_millis(50));
+            while fifo.packets() < 1000 {
+                fifo.push(pkt(1, 1500), now - Span::from_millis(50));
             }
             law.dequeue(&mut fifo, &Parameters::default(), now, &mut dropped);
             times.extend(std::iter::repeat_n(now.since(from).millis_f64(), dropped.len()));
@@ -280,12 +273,12 @@ mod tests {
         let (mut law, mut fifo, mut dropped) = (Law::default(), Fifo::default(), Vec::new());
         // 250 kbit/s, a window of two: 48 ms a packet, but never more than one frame waits.
         for i in 0..1250u64 {
-            fifo.push(P(1500), Time::from_millis(48 * i));
+            fifo.push(pkt(1, 1500), Time::from_millis(48 * i));
             law.dequeue(&mut fifo, &Parameters::default(), Time::from_millis(48 * i + 47), &mut dropped);
         }
         // A deep queue whose packets wait 4.9 ms.
         for i in 0..100_000u64 {
-            fifo.push(P(1500), Time::from_nanos(100_000 * i));
+            fifo.push(pkt(1, 1500), Time::from_nanos(100_000 * i));
             if i >= 49 {
                 law.dequeue(&mut fifo, &Parameters::default(), Time::from_nanos(100_000 * i), &mut dropped);
             }
@@ -297,8 +290,8 @@ mod tests {
     fn ect_packets_are_marked_on_the_same_schedule_and_none_is_lost() {
         let (mut law, mut fifo, mut dropped) = (Law::default(), Fifo::default(), Vec::new());
         for i in 0..9000u64 {
-            while fifo.len() < 1000 {
-                fifo.push(crate::tests::Ect(1500), Time::from_nanos(120_000 * i));
+            while fifo.packets() < 1000 {
+                fifo.push(ect(1, 1500), Time::from_nanos(120_000 * i));
             }
             law.dequeue(&mut fifo, &Parameters::default(), Time::from_millis(60) + Span::from_micros(120 * i), &mut dropped);
         }

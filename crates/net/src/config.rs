@@ -4,15 +4,22 @@ use lowtide_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
-use crate::droptail;
 use crate::queue::{Packet, Queue};
+use crate::{codel, droptail, fq_codel};
 
 /// A queue as a scenario writes it: `queue = { kind = "drop_tail", ms = 50 }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QueueConfig {
     /// First in, first out.
+    #[serde(alias = "droptail")]
     DropTail(droptail::Config),
+    /// CoDel over one queue.
+    #[serde(rename = "codel")]
+    CoDel(codel::Config),
+    /// CoDel per flow.
+    #[serde(rename = "fq_codel")]
+    FqCoDel(fq_codel::Config),
 }
 
 /// A line for `--list`.
@@ -27,11 +34,23 @@ pub struct Discipline {
 }
 
 /// Every discipline, in the order `--list` shows.
-pub static DISCIPLINES: &[Discipline] = &[Discipline {
-    name: "drop_tail",
-    summary: "first in, first out, refuses what does not fit: packets = n, bytes = n or ms = n",
-    source: "-",
-}];
+pub static DISCIPLINES: &[Discipline] = &[
+    Discipline {
+        name: "drop_tail",
+        summary: "first in, first out, refuses what does not fit: packets = n, bytes = n or ms = n",
+        source: "-",
+    },
+    Discipline {
+        name: "codel",
+        summary: "drops at the head after 100 ms above 5 ms: target_ms, interval_ms, packets, ecn, ce_threshold_ms",
+        source: "RFC 8289",
+    },
+    Discipline {
+        name: "fq_codel",
+        summary: "a queue with CoDel for each flow, byte-fair, sparse flows first: as codel, and queues, quantum, perfect_hash",
+        source: "RFC 8290",
+    },
+];
 
 /// A queue that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,10 +67,26 @@ impl QueueConfig {
     ///
     /// # Errors
     /// A value the discipline cannot take.
-    pub fn build<P: Packet + Send + 'static>(&self, rate: Rate, _seed: u64) -> Result<Box<dyn Queue<P>>, ConfigError> {
+    pub fn build<P: Packet + Send + 'static>(&self, rate: Rate, seed: u64) -> Result<Box<dyn Queue<P>>, ConfigError> {
         let (queue, device): (Box<dyn Queue<P>>, usize) = match self {
             QueueConfig::DropTail(config) => (Box::new(droptail::DropTail::new(config, rate)?), config.device_queue_packets),
+            QueueConfig::CoDel(c) => {
+                let law = codel::Parameters::from_ms("codel", c.target_ms, c.interval_ms, c.ecn, c.ce_threshold_ms)?;
+                require(c.packets > 0, "codel", "`packets` must be above 0")?;
+                (Box::new(codel::CoDel::new(law, c.packets)), c.device_queue_packets)
+            }
+            QueueConfig::FqCoDel(c) => {
+                let law = codel::Parameters::from_ms("fq_codel", c.target_ms, c.interval_ms, c.ecn, c.ce_threshold_ms)?;
+                require(c.packets > 0 && c.queues > 0 && c.quantum > 0, "fq_codel", "`packets`, `queues` and `quantum` must be above 0")?;
+                let shape =
+                    fq_codel::Shape { queues: c.queues, quantum: c.quantum, limit_packets: c.packets, perfect_hash: c.perfect_hash };
+                (Box::new(fq_codel::FqCoDel::new(shape, law, seed)), c.device_queue_packets)
+            }
         };
         Ok(if device == 0 { queue } else { Box::new(Device::new(queue, device)) })
     }
+}
+
+pub(crate) fn require(ok: bool, queue: &'static str, reason: &'static str) -> Result<(), ConfigError> {
+    if ok { Ok(()) } else { Err(ConfigError { queue, reason }) }
 }

@@ -36,9 +36,7 @@ impl Config {
         match (self.packets, self.bytes, self.ms) {
             (Some(packets), None, None) if packets > 0 => Ok(Limit::Packets(packets)),
             (None, Some(bytes), None) if bytes > 0 => Ok(Limit::Bytes(bytes)),
-            (None, None, Some(ms)) if ms > 0.0 && ms.is_finite() => {
-                Ok(Limit::Bytes(rate.bytes_in(Span::from_millis_f64(ms)).max(MTU)))
-            }
+            (None, None, Some(ms)) if ms > 0.0 && ms.is_finite() => Ok(Limit::Bytes(rate.bytes_in(Span::from_millis_f64(ms)).max(MTU))),
             (None, None, None) => wrong("say how large it is with one of `packets`, `bytes` and `ms`"),
             (Some(0), None, None) | (None, Some(0), None) | (None, None, Some(_)) => wrong("its size must be above 0"),
             _ => wrong("`packets`, `bytes` and `ms` exclude each other; give one"),

@@ -1,6 +1,6 @@
 //! Deficit round robin with new and old queues (RFC 8290 §4), shared by FQ-CoDel and FQ-PIE. Knows no drop law.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What schedules many flow queues by bytes: sparse flows first.
 #[derive(Debug)]
@@ -92,14 +92,14 @@ impl Drr {
 pub struct Classifier {
     queues: u64,
     perturbation: u64,
-    /// Flow ids in order of appearance, where hashing is perfect.
-    seen: Option<Vec<u64>>,
+    /// Each flow's number in order of appearance, where hashing is perfect.
+    seen: Option<BTreeMap<u64, u64>>,
 }
 
 impl Classifier {
     /// Hashes into `queues`; `perfect` gives each flow a queue of its own as long as there are any.
     pub fn new(queues: usize, perfect: bool, seed: u64) -> Classifier {
-        Classifier { queues: queues as u64, perturbation: seed, seen: perfect.then(Vec::new) }
+        Classifier { queues: queues as u64, perturbation: seed, seen: perfect.then(BTreeMap::new) }
     }
 
     /// The queue of `flow`.
@@ -107,11 +107,8 @@ impl Classifier {
         let Some(seen) = &mut self.seen else {
             return (mix(flow ^ self.perturbation) % self.queues) as u32;
         };
-        let at = seen.iter().position(|f| *f == flow).unwrap_or_else(|| {
-            seen.push(flow);
-            seen.len() - 1
-        });
-        (at as u64 % self.queues) as u32
+        let next = seen.len() as u64;
+        (*seen.entry(flow).or_insert(next) % self.queues) as u32
     }
 }
 

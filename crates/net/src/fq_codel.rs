@@ -1,10 +1,11 @@
 //! FQ-CoDel (RFC 8290): deficit round robin over hashed flow queues, each with CoDel of its own.
 
 use lowtide_units::Time;
+use serde::{Deserialize, Serialize};
 
-use crate::codel::{Fifo, Law, Parameters};
+use crate::codel::{Law, Parameters};
 use crate::drr::{Classifier, Drr};
-use crate::queue::{Drop, Packet, Queue};
+use crate::queue::{Drop, Fifo, Packet, Queue};
 
 /// FQ-CoDel's own parameters (RFC 8290 §4.1.3, §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,47 @@ impl Default for Shape {
     }
 }
 
+/// FQ-CoDel as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Acceptable standing delay of each queue.
+    pub target_ms: f64,
+    /// About a worst-case RTT.
+    pub interval_ms: f64,
+    /// Packets at most, all queues together.
+    pub packets: usize,
+    /// Flow queues.
+    pub queues: usize,
+    /// Bytes a turn.
+    pub quantum: u32,
+    /// A queue of its own for every flow.
+    pub perfect_hash: bool,
+    /// Mark ECT packets instead of dropping them.
+    pub ecn: bool,
+    /// Mark every ECT packet that waited longer than this.
+    pub ce_threshold_ms: Option<f64>,
+    /// Packets that a device below the discipline holds in addition.
+    pub device_queue_packets: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let shape = Shape::default();
+        Config {
+            target_ms: 5.0,
+            interval_ms: 100.0,
+            packets: shape.limit_packets,
+            queues: shape.queues,
+            quantum: shape.quantum,
+            perfect_hash: false,
+            ecn: true,
+            ce_threshold_ms: None,
+            device_queue_packets: 0,
+        }
+    }
+}
+
 /// The discipline.
 #[derive(Debug)]
 pub struct FqCoDel<P> {
@@ -35,6 +77,7 @@ pub struct FqCoDel<P> {
     schedule: Drr,
     bytes: u64,
     packets: usize,
+    marks: u64,
 }
 
 impl<P: Packet> FqCoDel<P> {
@@ -48,6 +91,7 @@ impl<P: Packet> FqCoDel<P> {
             parameters,
             bytes: 0,
             packets: 0,
+            marks: 0,
         }
     }
 
@@ -82,7 +126,9 @@ impl<P: Packet + Send> Queue<P> for FqCoDel<P> {
         while let Some((queue, list)) = self.schedule.turn() {
             let before = dropped.len();
             let (fifo, law) = &mut self.queues[queue as usize];
+            let marks = law.marks;
             let packet = law.dequeue(fifo, &self.parameters, now, dropped);
+            self.marks += law.marks - marks;
             for (lost, _) in &dropped[before..] {
                 self.bytes -= u64::from(lost.bytes());
                 self.packets -= 1;
@@ -106,21 +152,21 @@ impl<P: Packet + Send> Queue<P> for FqCoDel<P> {
     }
 
     fn marks(&self) -> u64 {
-        self.queues.iter().map(|(_, law)| law.marks).sum()
+        self.marks
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::Of;
+    use crate::tests::{Pkt, pkt};
 
-    fn discipline() -> FqCoDel<Of> {
+    fn discipline() -> FqCoDel<Pkt> {
         FqCoDel::new(Shape { perfect_hash: true, ..Shape::default() }, Parameters::default(), 1)
     }
 
-    fn order(queue: &mut FqCoDel<Of>, count: usize) -> Vec<(u64, u32)> {
-        (0..count).map_while(|_| queue.dequeue(Time::ZERO, &mut Vec::new())).map(|p| (p.0, p.1)).collect()
+    fn order(queue: &mut FqCoDel<Pkt>, count: usize) -> Vec<(u64, u32)> {
+        (0..count).map_while(|_| queue.dequeue(Time::ZERO, &mut Vec::new())).map(|p| (p.flow, p.bytes)).collect()
     }
 
     #[test]
@@ -128,7 +174,7 @@ mod tests {
         let mut queue = discipline();
         for flow in [1, 2] {
             for _ in 0..50 {
-                queue.enqueue(Of(flow, 1514), Time::ZERO, &mut Vec::new());
+                queue.enqueue(pkt(flow, 1514), Time::ZERO, &mut Vec::new());
             }
         }
         let flows: Vec<u64> = order(&mut queue, 100).into_iter().map(|p| p.0).collect();
@@ -140,8 +186,8 @@ mod tests {
     fn turns_are_fair_by_bytes() {
         let mut queue = discipline();
         for _ in 0..300 {
-            queue.enqueue(Of(1, 300), Time::ZERO, &mut Vec::new());
-            queue.enqueue(Of(2, 1514), Time::ZERO, &mut Vec::new());
+            queue.enqueue(pkt(1, 300), Time::ZERO, &mut Vec::new());
+            queue.enqueue(pkt(2, 1514), Time::ZERO, &mut Vec::new());
         }
         let sent = order(&mut queue, 300);
         assert_eq!(sent.iter().take_while(|p| p.0 == 1).count(), 6);
@@ -154,13 +200,13 @@ mod tests {
         let shape = Shape { perfect_hash: true, limit_packets: 100, ..Shape::default() };
         let (mut queue, mut dropped) = (FqCoDel::new(shape, Parameters::default(), 1), Vec::new());
         for _ in 0..100 {
-            queue.enqueue(Of(1, 1514), Time::ZERO, &mut dropped);
+            queue.enqueue(pkt(1, 1514), Time::ZERO, &mut dropped);
         }
         order(&mut queue, 2);
-        queue.enqueue(Of(2, 200), Time::ZERO, &mut dropped);
-        queue.enqueue(Of(2, 200), Time::ZERO, &mut dropped);
-        queue.enqueue(Of(2, 200), Time::ZERO, &mut dropped);
-        assert_eq!(dropped.iter().map(|(p, _)| p.0).collect::<Vec<_>>(), [1]);
+        queue.enqueue(pkt(2, 200), Time::ZERO, &mut dropped);
+        queue.enqueue(pkt(2, 200), Time::ZERO, &mut dropped);
+        queue.enqueue(pkt(2, 200), Time::ZERO, &mut dropped);
+        assert_eq!(dropped.iter().map(|(p, _)| p.flow).collect::<Vec<_>>(), [1]);
         assert_eq!(order(&mut queue, 1)[0].0, 2);
     }
 }

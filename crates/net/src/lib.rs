@@ -4,9 +4,12 @@
 //! A hop is a [`Queue`], a [`Transmitter`] that takes from it one packet at a time, and [`Impairments`] behind it:
 //! the delay comes after the queue and never queues itself.
 
+pub mod codel;
 pub mod config;
 mod device;
 pub mod droptail;
+mod drr;
+pub mod fq_codel;
 pub mod impair;
 pub mod link;
 pub mod queue;
@@ -18,3 +21,6 @@ pub use link::Transmitter;
 pub use lowtide_units::{Rate, Span, Time};
 pub use queue::{Drop, Ecn, Packet, Queue};
 pub use trace::{RateTrace, TraceError};
+
+#[cfg(test)]
+mod tests;

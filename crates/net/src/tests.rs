@@ -1,93 +1,129 @@
-//! Drop-tail, link and impairments against worked values (aqm.md I.2) and conservation.
+//! What holds for every discipline: worked sizes (aqm.md I.2), conservation, and configurations that read back or are refused.
 
 use proptest::prelude::*;
 
-use crate::droptail::{DropTail, Limit};
 use crate::*;
 
-#[derive(Debug)]
-struct P(u32);
-
-impl Packet for P {
-    fn bytes(&self) -> u32 {
-        self.0
-    }
-    fn flow(&self) -> u64 {
-        0
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn mark_ce(&mut self) {}
+/// A packet of the tests.
+#[derive(Clone, Debug)]
+pub(crate) struct Pkt {
+    pub flow: u64,
+    pub bytes: u32,
+    pub ecn: Ecn,
 }
 
-fn droptail(toml: &str) -> Box<dyn Queue<P>> {
-    let config: QueueConfig = toml::from_str(&format!("kind = \"droptail\"\n{toml}")).expect("a queue");
-    config.build(Rate::from_mbps_f64(10.0), 1).expect("one limit")
+/// A packet that cannot be marked.
+pub(crate) fn pkt(flow: u64, bytes: u32) -> Pkt {
+    Pkt { flow, bytes, ecn: Ecn::NotEct }
+}
+
+/// A packet that can.
+pub(crate) fn ect(flow: u64, bytes: u32) -> Pkt {
+    Pkt { flow, bytes, ecn: Ecn::Ect0 }
+}
+
+impl Packet for Pkt {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn flow(&self) -> u64 {
+        self.flow
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark_ce(&mut self) {
+        assert!(self.ecn.capable(), "marked a packet that is not ECT");
+        self.ecn = Ecn::Ce;
+    }
+}
+
+fn build(toml: &str) -> Result<Box<dyn Queue<Pkt>>, String> {
+    let config: QueueConfig = toml::from_str(toml).map_err(|e| e.to_string())?;
+    config.build(Rate::from_mbps_f64(10.0), 1).map_err(|e| e.to_string())
 }
 
 /// 10 Mbit/s for 50 ms are 62,500 bytes: 41 frames of 1500, and a smaller one still fits.
 #[test]
 fn fifty_milliseconds_hold_forty_one_frames() {
-    for (toml, small_fits) in [("ms = 50", true), ("bytes = 62500", true), ("packets = 41", false)] {
-        let (mut queue, mut dropped) = (droptail(toml), Vec::new());
+    for (size, small_fits) in [("ms = 50", true), ("bytes = 62500", true), ("packets = 41", false)] {
+        let (mut queue, mut dropped) = (build(&format!("kind = \"drop_tail\"\n{size}")).expect(size), Vec::new());
         for _ in 0..42 {
-            queue.enqueue(P(1500), Time::ZERO, &mut dropped);
+            queue.enqueue(pkt(1, 1500), Time::ZERO, &mut dropped);
         }
-        assert_eq!((queue.packets(), dropped.len()), (41, 1), "{toml}");
-        queue.enqueue(P(1000), Time::ZERO, &mut dropped);
-        assert_eq!(dropped.len() == 1, small_fits, "{toml}");
+        assert_eq!((queue.packets(), dropped.len()), (41, 1), "{size}");
+        queue.enqueue(pkt(1, 1000), Time::ZERO, &mut dropped);
+        assert_eq!(dropped.len() == 1, small_fits, "{size}");
     }
 }
 
 #[test]
-fn a_queue_without_or_with_two_limits_is_refused() {
-    for toml in ["", "ms = 3\npackets = 4"] {
-        let config: QueueConfig = toml::from_str(&format!("kind = \"droptail\"\n{toml}")).expect("a queue");
-        let message = config.build::<P>(Rate::from_bps(1), 1).err().expect("refused").to_string();
-        assert!(message.contains("exactly one"), "{message}");
+fn a_device_queue_adds_to_the_discipline() {
+    let mut queue = build("kind = \"drop_tail\"\npackets = 250\ndevice_queue_packets = 100").expect("a queue");
+    let mut dropped = Vec::new();
+    for _ in 0..351 {
+        queue.enqueue(pkt(1, 1500), Time::ZERO, &mut dropped);
+    }
+    assert_eq!((queue.packets(), dropped.len()), (350, 1));
+}
+
+#[test]
+fn an_impossible_queue_is_refused_with_the_rule() {
+    for (toml, rule) in [
+        ("kind = \"drop_tail\"", "one of `packets`"),
+        ("kind = \"drop_tail\"\nms = 3\npackets = 4", "exclude each other"),
+        ("kind = \"drop_tail\"\nms = -3", "above 0"),
+        ("kind = \"drop_tail\"\nmilliseconds = 3", "milliseconds"),
+        ("kind = \"codell\"", "codell"),
+        ("kind = \"codel\"\ntarget_ms = 0", "target_ms"),
+        ("kind = \"fq_codel\"\nqueues = 0", "queues"),
+    ] {
+        let message = build(toml).err().expect(toml);
+        assert!(message.contains(rule), "{toml}: {message}");
     }
 }
 
-/// 3 Mbit/s and 1000 bytes do not divide: a million packets later the last bit still leaves on time.
+/// Overflow drops an ECT packet: a mark makes no room.
 #[test]
-fn the_transmitter_does_not_drift() {
-    let mut link = Transmitter::new(Rate::from_bps(3_000_000));
-    let end = (0..1_000_000).map(|_| link.start(1000, Time::ZERO)).last().expect("sent");
-    assert_eq!(end.nanos(), 8_000_000_000_000_000 / 3_000);
-}
-
-#[test]
-fn losses_come_at_their_rate_and_jitter_keeps_the_order() {
-    let config = ImpairConfig { loss: 0.05, jitter_ms: 5.0, ..ImpairConfig::default() };
-    let mut link = Impairments::new(&config, Span::from_millis(10), 7);
-    let (mut lost, mut last) = (0, Time::ZERO);
-    for i in 0..100_000 {
-        match link.pass(Time::from_millis(i)) {
-            Fate::Lost => lost += 1,
-            Fate::Arrives { at, .. } => {
-                assert!(at >= last && at.since(Time::from_millis(i)) >= Span::from_millis(10));
-                last = at;
-            }
+fn a_full_queue_drops_what_it_could_mark() {
+    for d in DISCIPLINES {
+        let (mut queue, mut dropped) = (build(&format!("kind = \"{}\"\npackets = 10", d.name)).expect(d.name), Vec::new());
+        for _ in 0..12 {
+            queue.enqueue(ect(1, 1500), Time::ZERO, &mut dropped);
         }
+        assert_eq!((queue.packets(), dropped.len(), queue.marks()), (10, 2, 0), "{}", d.name);
+        assert!(dropped.iter().all(|(_, why)| *why == Drop::Overflow), "{}", d.name);
     }
-    assert!((4_700..5_300).contains(&lost), "{lost}");
 }
 
 proptest! {
+    /// In = out + dropped + waiting, in packets and bytes, after every call; an empty answer means an empty queue.
     #[test]
-    fn what_goes_in_comes_out_or_is_dropped(steps in prop::collection::vec((any::<bool>(), 40u32..1600), 1..500)) {
-        let mut queue = DropTail::new(Limit::Bytes(20_000));
-        let (mut dropped, mut entered, mut left) = (Vec::new(), 0, 0);
-        for (enqueue, bytes) in steps {
-            if enqueue {
-                entered += 1;
-                queue.enqueue(P(bytes), Time::ZERO, &mut dropped);
-            } else {
-                left += usize::from(queue.dequeue(Time::ZERO, &mut dropped).is_some());
+    fn what_goes_in_comes_out_or_is_dropped(
+        steps in prop::collection::vec((0u8..5, 0u64..6, 40u32..1600, any::<bool>(), 0u64..30_000), 1..600),
+        device in 0usize..3,
+    ) {
+        for d in DISCIPLINES {
+            let mut queue = build(&format!("kind = \"{}\"\npackets = 40\ndevice_queue_packets = {device}", d.name)).expect(d.name);
+            let (mut dropped, mut now) = (Vec::new(), Time::ZERO);
+            let (mut entered, mut left, mut ce) = ((0, 0u64), (0, 0u64), 0);
+            for &(kind, flow, bytes, capable, us) in &steps {
+                now += Span::from_micros(us);
+                if kind < 3 {
+                    entered = (entered.0 + 1, entered.1 + u64::from(bytes));
+                    queue.enqueue(if capable { ect(flow, bytes) } else { pkt(flow, bytes) }, now, &mut dropped);
+                } else if let Some(packet) = queue.dequeue(now, &mut dropped) {
+                    left = (left.0 + 1, left.1 + u64::from(packet.bytes));
+                    ce += u64::from(packet.ecn == Ecn::Ce);
+                } else {
+                    prop_assert_eq!(queue.packets(), 0);
+                }
+                let lost: u64 = dropped.iter().map(|(p, _)| u64::from(p.bytes)).sum();
+                prop_assert_eq!(entered.0, left.0 + dropped.len() + queue.packets(), "{}", d.name);
+                prop_assert_eq!(entered.1, left.1 + lost + queue.bytes(), "{}", d.name);
+                prop_assert!(queue.packets() <= 40 + device);
+                prop_assert!(ce <= queue.marks());
             }
-            prop_assert_eq!(entered, left + dropped.len() + queue.packets());
-            prop_assert!(queue.bytes() <= 20_000);
         }
     }
 }
