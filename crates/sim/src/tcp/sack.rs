@@ -109,6 +109,11 @@ impl Scoreboard {
         &self.ring[self.slot(seq)]
     }
 
+    /// The highest segment sent that is not SACKed.
+    pub fn highest_missing(&self) -> Option<u32> {
+        (self.una..self.nxt).rev().find(|&seq| self.segment(seq).state != State::Sacked)
+    }
+
     /// The in-flight segment sent longest ago.
     pub fn oldest_in_flight(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
@@ -154,11 +159,8 @@ impl Scoreboard {
 
     /// Segment `seq` leaves again.
     pub fn send_again(&mut self, seq: u32, stamp: Stamp) {
-        if self.segment(seq).state == State::InFlight {
-            self.unlink(seq);
-        } else {
-            self.lost -= 1;
-        }
+        debug_assert_ne!(self.segment(seq).state, State::Sacked, "a delivered segment is not sent again");
+        self.leave(seq, self.segment(seq).state);
         let slot = self.slot(seq);
         let segment = &mut self.ring[slot];
         segment.stamp = stamp;

@@ -230,7 +230,8 @@ impl Sender {
         if len > 0 && (self.permitted(len) || self.board.una() == self.board.nxt()) {
             return Some(self.send(None, len, now));
         }
-        let last = self.board.nxt().checked_sub(1).filter(|&seq| seq >= self.board.una())?;
+        // The highest segment that the receiver is not known to hold: one it has would tell nothing.
+        let last = self.board.highest_missing()?;
         self.probed = Some(self.board.nxt());
         let len = self.board.segment(last).len;
         Some(self.send(Some(last), len, now))
