@@ -78,6 +78,8 @@ pub struct FlowStats {
     pub drops: u64,
     /// In-order payload bytes when the measurement began.
     pub delivered_before: u64,
+    /// Segments sent again when the measurement began.
+    pub retransmits_before: u64,
     /// When everything was acknowledged.
     pub completed: Option<Time>,
     /// Smoothed difference of successive transit times (RFC 3550 §6.4.1), ns.

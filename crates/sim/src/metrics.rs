@@ -182,7 +182,7 @@ pub fn flow_result(row: usize, info: &Row, group: &str, flows: &[Flow], measured
         stop_s: stop.secs_f64(),
         goodput_bps: goodput,
         share: goodput / capacity,
-        retransmits: mine().map(|flow| flow.sender_stats().retransmits).sum(),
+        retransmits: mine().map(|flow| flow.sender_stats().retransmits - flow.stats.retransmits_before).sum(),
         losses: mine().map(|flow| flow.stats.drops).sum(),
         rtt_ms: Rtts {
             min: rtt.min().millis_f64(),

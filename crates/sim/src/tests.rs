@@ -130,3 +130,47 @@ fn transfers_repeat_and_arrive_at_random() {
     assert!((0.2..0.3).contains(&page), "{page}");
     assert!(s.flows[2].rtt_ms.mean < 30.0 && s.flows[2].jitter_ms.is_some());
 }
+
+#[test]
+fn reordering_by_two_positions_costs_nothing() {
+    let mut scenario = scenario(50.0, 500.0, 50.0, &flow("bulk", "cubic", "tcp = { rcvbuf_bytes = 200_000 }"));
+    let lowtide_scenario::Topology::Dumbbell(link) = &mut scenario.topology;
+    // A packet takes 0.6 ms: 1 ms lets one or two overtake.
+    (link.impair.reorder, link.impair.reorder_ms) = (0.01, 1.0);
+    let s = summary(&scenario);
+    assert_eq!((s.flows[0].retransmits, s.flows[0].losses), (0, 0), "{s:#?}");
+    assert!(s.bottlenecks[0].utilisation > 0.97, "{s:#?}");
+}
+
+/// Mathis et al. 1997: at the same loss rate, rates go with the inverse of the round trips. (Drop-tail alone would show phase
+/// effects, Floyd and Jacobson 1992: which flow meets the full queue depends on who sends when.)
+#[test]
+fn of_two_newreno_flows_the_one_with_half_the_round_trip_gets_twice_as_much() {
+    let tcp = "tcp = { delayed_ack = 1 }";
+    let flows = flow("near", "newreno", &format!("rtt_ms = 50.0\n{tcp}")) + &flow("far", "newreno", &format!("rtt_ms = 100.0\n{tcp}"));
+    let mut scenario = scenario(50.0, 500.0, 600.0, &flows);
+    let lowtide_scenario::Topology::Dumbbell(link) = &mut scenario.topology;
+    link.impair.loss = 0.005;
+    let s = summary(&scenario);
+    let ratio = s.flows[0].goodput_bps / s.flows[1].goodput_bps;
+    assert!((1.7..2.3).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn acknowledgements_queue_behind_uploads() {
+    let flows = flow("down", "cubic", "") + &flow("up", "cubic", "direction = \"reverse\"");
+    let s = summary(&scenario(50.0, 200.0, 60.0, &flows));
+    let [there, back] = [&s.bottlenecks[0], &s.bottlenecks[1]].map(|b| b.queue_delay_ms.mean);
+    assert!(back > 20.0 && s.bottlenecks[1].utilisation > 0.9, "{s:#?}");
+    let ratio = s.flows[0].rtt_ms.mean / (50.0 + there + back);
+    assert!((0.85..1.15).contains(&ratio), "{ratio}: {s:#?}");
+}
+
+#[test]
+fn an_on_off_application_gets_its_rate_while_on() {
+    let traffic = "traffic = { kind = \"on_off\", on_s = 1.0, off_s = 1.0, rate_mbps = 4.0 }";
+    let mut scenario = scenario(50.0, 200.0, 60.0, &flow("app", "cubic", traffic));
+    scenario.warmup_s = 0.0;
+    let s = summary(&scenario);
+    assert!((s.flows[0].goodput_bps - 2e6).abs() < 1e5, "{s:#?}");
+}

@@ -115,6 +115,8 @@ impl World {
         }
         for flow in &mut self.flows {
             flow.stats.delivered_before = flow.delivered();
+            flow.stats.retransmits_before = flow.sender_stats().retransmits;
+            flow.stats.drops = 0;
             flow.stats.rtt = Default::default();
         }
     }
