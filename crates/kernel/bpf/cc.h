@@ -24,6 +24,7 @@ enum cc_phase { CC_SLOW_START, CC_AVOIDANCE, CC_DRAIN, CC_FREEZE, CC_RAMP, CC_SL
 struct cc {
 	struct delay delay;
 	u64 mss;                           // bytes
+	u64 least_target;                  // ns: what the host can tell from noise
 	u64 cwnd, ssthresh, quota, saved;  // 2^-16 bytes
 	u64 round_end, next_slowdown, slowdown_start, freeze_end, drained;
 	u64 peak, peak_before;             // bytes in flight, this round and the last
@@ -56,6 +57,7 @@ INLINE void cc_init(struct cc *c, u64 now, u64 mss, u64 window, u8 enhanced, u8 
 	c->next_slowdown = c->drained = CC_NONE;
 	c->round_end = c->freeze_end = c->saved = c->peak = c->peak_before = 0;
 	c->mss = mss;
+	c->least_target = 0;
 	c->cwnd = window << CC_ONE;
 	c->ssthresh = CC_NONE;
 	c->quota = c->cwnd >> 1;
@@ -81,7 +83,7 @@ INLINE u64 cc_target(const struct cc *c)
 {
 	u64 target = c->enhanced ? min_u64(CC_TARGET_NS, c->delay.base_min) : CC_TARGET_NS;
 
-	return target ? target : 1;
+	return max_u64(target, max_u64(c->least_target, 1));
 }
 
 // The divisor of GAIN = 1 / min(16, ceil(2T / base)); T whatever the target in use.

@@ -8,6 +8,7 @@
 
 #define PATH_EPOCH_RTTS 2                  // a flow that received nothing for this long has no part of the window
 #define PATH_MIN_EPOCH_NS (10 * NS_PER_MS)
+#define PATH_MIN_TARGET_NS (1 * NS_PER_MS) // spec E: below it a target on a LAN would chase the host's own noise
 #define PATH_MIN_RTO_NS (200 * NS_PER_MS)  // Linux TCP_RTO_MIN
 
 struct path {
@@ -83,6 +84,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 
 	if (!p->known) {
 		cc_init(&p->cc, now, f->mss, (u64)rx_floor(f), enhanced, 1);
+		p->cc.least_target = PATH_MIN_TARGET_NS;
 		p->known = 1;
 		p->last_data = now;
 	}
