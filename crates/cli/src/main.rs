@@ -12,6 +12,7 @@ mod human;
 mod lab;
 mod man;
 mod papers;
+mod plot;
 mod report;
 mod run;
 mod share;
@@ -47,6 +48,7 @@ enum Command {
     Demo(demo::Args),
     Lab(lab::Args),
     Papers(papers::Args),
+    Plot(plot::Args),
     Sim(sim::Args),
     Man(man::Args),
 }
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Papers(args) => papers::main(&args),
+        Command::Plot(args) => plot::main(&args),
         Command::Sim(args) => sim::main(&args),
         Command::Man(args) => man::main(&args),
     };

@@ -1,7 +1,10 @@
 //! Pages that open from disk without a network: text, tables and plots. Reads results only.
 
+pub mod heat;
 pub mod html;
 pub mod plot;
+pub mod results;
 
 pub use html::Page;
 pub use plot::{Curve, Plot};
+pub use results::plot_dir;

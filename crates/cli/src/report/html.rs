@@ -42,7 +42,8 @@ impl Page {
 
     /// A table of plain text.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Page {
-        let cells = |tag: &str, row: &mut dyn Iterator<Item = &str>| row.map(|c| format!("<{tag}>{}</{tag}>", escape(c))).collect::<String>();
+        let cells =
+            |tag: &str, row: &mut dyn Iterator<Item = &str>| row.map(|c| format!("<{tag}>{}</{tag}>", escape(c))).collect::<String>();
         let _ = write!(self.body, "<table><tr>{}</tr>", cells("th", &mut head.iter().copied()));
         for row in rows {
             let _ = write!(self.body, "<tr>{}</tr>", cells("td", &mut row.iter().map(String::as_str)));
@@ -53,8 +54,13 @@ impl Page {
 
     /// A plot with its caption and, where there is one, a link to its data.
     pub fn plot(&mut self, plot: &Plot, data: Option<&str>) -> &mut Page {
+        self.figure(&plot.svg(), &plot.title, data)
+    }
+
+    /// An SVG element with its caption and, where there is one, a link to its data.
+    pub fn figure(&mut self, svg: &str, caption: &str, data: Option<&str>) -> &mut Page {
         let link = data.map(|href| format!(" · <a href=\"{}\">data (CSV)</a>", escape(href))).unwrap_or_default();
-        let _ = write!(self.body, "<figure>{}<figcaption>{}{link}</figcaption></figure>", plot.svg(), escape(&plot.title));
+        let _ = write!(self.body, "<figure>{svg}<figcaption>{}{link}</figcaption></figure>", escape(caption));
         self
     }
 
