@@ -6,12 +6,16 @@ use crate::run;
 
 /// 20 Mbit/s with a drop-tail queue of `buffer_ms`; `flows` in TOML.
 fn scenario(rtt_ms: f64, buffer_ms: f64, duration_s: f64, flows: &str) -> Scenario {
-    let text = format!(
-        "duration_s = {duration_s}\nwarmup_s = {}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}\n\
-         queue = {{ kind = \"drop_tail\", ms = {buffer_ms} }}\n{flows}",
-        duration_s / 5.0
-    );
+    let text = toml_of(rtt_ms, duration_s, &format!("{{ kind = \"drop_tail\", ms = {buffer_ms} }}"), flows);
     Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn toml_of(rtt_ms: f64, duration_s: f64, queue: &str, flows: &str) -> String {
+    let warmup = duration_s / 5.0;
+    format!(
+        "duration_s = {duration_s}\nwarmup_s = {warmup}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}\n\
+         queue = {queue}\n{flows}"
+    )
 }
 
 fn flow(name: &str, cc: &str, more: &str) -> String {
@@ -173,4 +177,15 @@ fn an_on_off_application_gets_its_rate_while_on() {
     scenario.warmup_s = 0.0;
     let s = summary(&scenario);
     assert!((s.flows[0].goodput_bps - 2e6).abs() < 1e5, "{s:#?}");
+}
+
+#[test]
+fn codel_holds_the_queue_short_and_marks_instead_of_dropping_where_it_may() {
+    for (ecn, tcp) in [(false, "tcp = { ecn = false }"), (true, "tcp = { ecn = true }")] {
+        let text = toml_of(50.0, 60.0, &format!("{{ kind = \"codel\", ecn = {ecn} }}"), &flow("bulk", "cubic", tcp));
+        let s = summary(&Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}")));
+        let b = &s.bottlenecks[0];
+        assert!(b.queue_delay_ms.mean < 15.0 && b.utilisation > 0.85, "{s:#?}");
+        assert_eq!((b.marks > 0, s.flows[0].retransmits == 0), (ecn, ecn), "{s:#?}");
+    }
 }
