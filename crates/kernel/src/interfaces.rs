@@ -15,6 +15,7 @@ use libbpf_rs::{TC_EGRESS, TcHook, TcHookBuilder};
 use nix::net::if_::if_nameindex;
 use nix::sched::{CloneFlags, setns};
 
+use crate::leftovers::{self, Note};
 use crate::probe;
 
 /// Our place among the clsact filters of an interface.
@@ -29,6 +30,8 @@ pub(crate) fn has_tcx() -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Interfaces {
     attached: BTreeMap<(u64, u32), Attachment>,
+    /// Dropped last: that nothing was left behind is true only then.
+    note: Option<Note>,
 }
 
 #[derive(Debug)]
@@ -42,19 +45,25 @@ enum Attachment {
 impl Interfaces {
     /// Attaches `program` wherever it is missing: in our own namespace and in those of `processes`.
     pub(crate) fn cover(&mut self, program: BorrowedFd<'_>, processes: &[u32]) -> Result<()> {
-        let mut seen = vec![self.cover_namespace(program, "/proc/self/ns/net")?];
+        // A tcx link dies with us; a filter does not.
+        let dead = if has_tcx() { Vec::new() } else { leftovers::dead_owners() };
+        if !has_tcx() {
+            self.note.get_or_insert_with(Note::leave);
+        }
+        let mut seen = vec![self.cover_namespace(program, "/proc/self/ns/net", &dead)?];
         for pid in processes {
             let path = format!("/proc/{pid}/ns/net");
             match fs::metadata(&path) {
-                Ok(m) if !seen.contains(&m.ino()) => seen.push(self.cover_namespace(program, &path)?),
+                Ok(m) if !seen.contains(&m.ino()) => seen.push(self.cover_namespace(program, &path, &dead)?),
                 // Covered already, or the process has ended.
                 _ => {}
             }
         }
+        leftovers::forget(&dead);
         Ok(())
     }
 
-    fn cover_namespace(&mut self, program: BorrowedFd<'_>, path: &str) -> Result<u64> {
+    fn cover_namespace(&mut self, program: BorrowedFd<'_>, path: &str, dead: &[u32]) -> Result<u64> {
         let namespace = File::open(path).with_context(|| format!("{path}: the network namespace cannot be opened"))?;
         let inode = namespace.metadata()?.ino();
         let attached = &mut self.attached;
@@ -66,6 +75,10 @@ impl Interfaces {
                 let present: Vec<u32> = if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect();
                 attached.retain(|(ns, index), _| *ns != inode || present.contains(index));
                 for index in present {
+                    for owner in dead {
+                        // Most left nothing here.
+                        let _none = filter(program, index, *owner).detach();
+                    }
                     if let std::collections::btree_map::Entry::Vacant(entry) = attached.entry((inode, index)) {
                         entry.insert(attach(program, index, &namespace)?);
                     }
@@ -103,13 +116,13 @@ fn tcx(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Our filter on an interface: the handle is the owner's process id, so that two runs do not meet.
-fn filter(program: BorrowedFd<'_>, index: u32) -> TcHook {
-    TcHookBuilder::new(program).ifindex(index as i32).replace(true).handle(std::process::id()).priority(PRIORITY).hook(TC_EGRESS)
+/// A run's filter on an interface: the handle is its process id, so that two runs do not meet.
+fn filter(program: BorrowedFd<'_>, index: u32, owner: u32) -> TcHook {
+    TcHookBuilder::new(program).ifindex(index as i32).replace(true).handle(owner).priority(PRIORITY).hook(TC_EGRESS)
 }
 
 fn clsact(program: BorrowedFd<'_>, index: u32) -> Result<()> {
-    let mut hook = filter(program, index);
+    let mut hook = filter(program, index, std::process::id());
     // The queue discipline may be there already, ours or another's; it is never removed.
     let _exists = hook.create();
     hook.attach()?;
@@ -123,7 +136,8 @@ impl Drop for Attachment {
             thread::scope(|scope| {
                 let detach = || {
                     // The interface or its namespace may be gone, and its filters with it.
-                    let _gone = setns(&*namespace, CloneFlags::CLONE_NEWNET).is_ok() && filter(program, index).detach().is_ok();
+                    let _gone =
+                        setns(&*namespace, CloneFlags::CLONE_NEWNET).is_ok() && filter(program, index, std::process::id()).detach().is_ok();
                 };
                 // A thread that cannot be had leaves a filter that falls silent by itself (ALIVE_NS).
                 let _detached = scope.spawn(detach).join();

@@ -5,6 +5,7 @@ pub mod attach;
 pub mod cgroup;
 pub mod check;
 mod interfaces;
+mod leftovers;
 mod load;
 pub mod native;
 pub mod probe;
