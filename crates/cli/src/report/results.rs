@@ -95,14 +95,17 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-fn setting(text: &str, prefix: &str) -> String {
-    let shown = parameters(text).into_iter().filter(|(key, _)| key.starts_with(prefix));
-    shown.map(|(key, value)| format!("{} {value}", key[prefix.len()..].replace('_', " "))).collect::<Vec<_>>().join(", ")
+/// The topology in words, without the keys of `varied` and without what is off.
+fn setting(text: &str, varied: &[&str]) -> String {
+    let off = |value: &str| matches!(value, "0" | "0.0" | "false");
+    let fixed = parameters(text).into_iter().filter(|(key, value)| !varied.contains(&key.as_str()) && !off(value));
+    let words = fixed.filter_map(|(key, value)| Some(format!("{} {value}", key.strip_prefix("topology.")?.replace('_', " "))));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn run(sheet: &mut Sheet, result: &ResultDir) -> Result<()> {
     let summary = &result.summary;
-    let setting = setting(&result.scenario, "topology.");
+    let setting = setting(&result.scenario, &[]);
     sheet.page.paragraph(&format!("{} s; {setting}.", summary.duration_s));
     tables(&mut sheet.page, summary);
     let Some(series) = &result.series else {
@@ -229,15 +232,15 @@ fn sweep(sheet: &mut Sheet, results: &[ResultDir]) -> Result<()> {
     let varied: Vec<&str> = keys.into_iter().filter(|k| runs.iter().any(|r| r.get(*k) != runs[0].get(*k))).map(String::as_str).collect();
     let number = |run: usize, key: &str| runs[run].get(key).and_then(|v| v.parse::<f64>().ok());
     let (real, other): (Vec<&str>, Vec<&str>) = varied.iter().partition(|k| (0..runs.len()).all(|r| number(r, k).is_some()));
-    let setting = setting(&results[0].scenario, "topology.");
+    let setting = setting(&results[0].scenario, &varied);
     let seeds: BTreeSet<u64> = results.iter().map(|r| r.summary.seed).collect();
     let seeds = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    sheet.page.paragraph(&format!("Varied: {}. Seeds {seeds}; points are means over them. First run: {setting}.", varied.join(", ")));
+    sheet.page.paragraph(&format!("Varied: {}. Seeds {seeds}; points are means over them. Fixed: {setting}.", varied.join(", ")));
     let distinct = |key: &str| runs.iter().filter_map(|r| r.get(key)).collect::<BTreeSet<_>>().len();
     let x_key = real.iter().copied().max_by_key(|k| distinct(k));
     let metrics = metrics(results);
     for (what, value) in &metrics {
-        let title = format!("{what}. {}, seeds {seeds}", results[0].summary.scenario);
+        let title = format!("{what}. {}, seeds {seeds}; {setting}", results[0].summary.scenario);
         let Some(x_key) = x_key else { break };
         if let ([_, _], []) = (real.as_slice(), other.as_slice()) {
             let y_key = if real[0] == x_key { real[1] } else { real[0] };

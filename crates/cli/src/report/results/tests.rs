@@ -67,7 +67,8 @@ fn a_sweep_of_one_parameter_is_a_curve() {
     for rtt in [10, 20, 40] {
         result(&dir.path().join(rtt.to_string()), rtt, 40, 1, false);
     }
-    assert!(page(dir.path()).contains("<polyline"));
+    let html = page(dir.path());
+    assert!(html.contains("<polyline") && html.contains("seeds 1; rate mbps 40 ·"), "the fixed parameters stand in the title");
     let share = fs::read_to_string(dir.path().join("plots/04.csv")).unwrap_or_default();
     assert!(share.contains("\"Share of lbe\",10,0.1\n\"Share of lbe\",20,0.2\n\"Share of lbe\",40,0.4"), "{share}");
 }
