@@ -1,13 +1,14 @@
-//! `lowtide demo`: one home line, a call, page loads and a download, without and with lowtide. Says what is compared; the
-//! laboratory runs it and the report draws it.
+//! `lowtide demo`: one home line, a call, page loads and a download, without and with lowtide. Says what is compared and shows
+//! it; `demo/real` and `demo/simulated` run it.
+
+mod real;
+mod simulated;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use lowtide_lab::run::{self, Outcome};
-use lowtide_lab::{measure, plan};
-use lowtide_scenario::Scenario;
+use lowtide_scenario::{Scenario, Summary};
 use serde::Serialize;
 
 use crate::lab;
@@ -17,8 +18,12 @@ use crate::report::{Curve, Page, Plot};
 ///
 /// A line of 20 Mbit/s and 20 ms with half a second of buffer carries a call, page loads and a download with curl: without
 /// the download, with plain curl, with `lowtide run -- curl`; and lowtide alone. Needs root; changes nothing on the machine.
+/// With --sim the same is simulated, in a second and without root.
 #[derive(clap::Args)]
 pub struct Args {
+    /// Simulate it instead: no root, no BPF, done in a second
+    #[arg(long)]
+    sim: bool,
     /// Print the numbers as JSON
     #[arg(long)]
     json: bool,
@@ -45,6 +50,26 @@ const ACTS: [Act; 4] = [
     Act { name: "lowtide run -- curl, alone", seconds: 40.0, others: false, bulk: true, lowtide: true },
 ];
 
+/// What one act left behind, whoever ran it.
+struct Seen {
+    summary: Summary,
+    call: Option<Call>,
+    /// Each flow's throughput: seconds, Mbit/s.
+    throughput: Vec<Curve>,
+    /// The download's window: seconds, kB.
+    window: Vec<(f64, f64)>,
+}
+
+/// What a call saw; delays beyond that of its fastest packet, in ms.
+struct Call {
+    /// By the time of sending.
+    added: Vec<(f64, f64)>,
+    p50: f64,
+    p95: f64,
+    max: f64,
+    loss: f64,
+}
+
 /// What one act showed; a name of `--json`.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -62,21 +87,16 @@ struct Row {
 }
 
 pub fn main(args: &Args) -> Result<ExitCode> {
-    let options = lab::options()?;
-    let mut outcomes = Vec::new();
-    for (number, act) in ACTS.iter().enumerate() {
-        eprintln!("lowtide: {} of {}: {} ({:.0} s)", number + 1, ACTS.len(), act.name, act.seconds);
-        outcomes.push(run::run(&scenario(act)?, &options).with_context(|| act.name)?);
-    }
-    let rows: Vec<Row> = ACTS.iter().zip(&outcomes).map(|(act, outcome)| row(act, outcome)).collect();
-    page(&rows, &outcomes).write(&args.html).with_context(|| format!("--html {}: cannot be written", args.html.display()))?;
+    let seen = if args.sim { simulated::run()? } else { real::run()? };
+    let rows: Vec<Row> = ACTS.iter().zip(&seen).map(|(act, seen)| row(act, seen)).collect();
+    page(&rows, &seen, args.sim).write(&args.html).with_context(|| format!("--html {}: cannot be written", args.html.display()))?;
     if args.json {
-        let summaries: Vec<_> = outcomes.iter().map(|o| &o.summary).collect();
+        let summaries: Vec<_> = seen.iter().map(|s| &s.summary).collect();
         println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "acts": rows, "summaries": summaries }))?);
     } else {
-        print(&rows);
+        print(&rows, args.sim);
     }
-    outcomes.iter().for_each(|o| lab::warn_if_stalled(&o.summary));
+    seen.iter().for_each(|s| lab::warn_if_stalled(&s.summary));
     eprintln!("lowtide: time series in {}", args.html.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -93,20 +113,16 @@ fn scenario(act: &Act) -> Result<Scenario> {
     Ok(scenario)
 }
 
-fn row(act: &Act, outcome: &Outcome) -> Row {
-    let summary = &outcome.summary;
+fn row(act: &Act, seen: &Seen) -> Row {
+    let summary = &seen.summary;
     let flow = |name: &str| summary.flows.iter().find(|f| f.name == name);
-    let call = outcome.traces.iter().find(|t| matches!(t.job.work, plan::Work::Call(_)));
-    let warm = outcome_warmup();
-    let mut added: Vec<f64> = call.map_or(Vec::new(), |t| measure::added_delay(t, outcome.zero)).into_iter().filter(|p| p.0 >= warm).map(|p| p.1).collect();
-    added.sort_by(f64::total_cmp);
-    let quantile = |q: f64| added.get(((added.len().max(1) - 1) as f64 * q).round() as usize).copied();
+    let call = seen.call.as_ref();
     Row {
         name: act.name,
-        call_added_delay_ms_p50: quantile(0.5),
-        call_added_delay_ms_p95: quantile(0.95),
-        call_added_delay_ms_max: quantile(1.0),
-        call_loss: call.and_then(|t| t.echoes.as_ref()).map(lowtide_lab::probe::Echoes::loss),
+        call_added_delay_ms_p50: call.map(|c| c.p50),
+        call_added_delay_ms_p95: call.map(|c| c.p95),
+        call_added_delay_ms_max: call.map(|c| c.max),
+        call_loss: call.map(|c| c.loss),
         call_jitter_ms: flow("call").and_then(|f| f.jitter_ms),
         page_load_s: flow("page").and_then(|f| f.completion_s),
         download_mbps: flow("bulk").map(|f| f.goodput_bps / 1e6),
@@ -114,11 +130,6 @@ fn row(act: &Act, outcome: &Outcome) -> Row {
         queue_delay_ms_p95: summary.bottlenecks[0].queue_delay_ms.p95,
         stalled: summary.lateness_ms.is_some_and(|l| l.stalled),
     }
-}
-
-/// Seconds at the start that the numbers leave out; the plots show them.
-fn outcome_warmup() -> f64 {
-    Scenario::parse(SCENARIO).map_or(0.0, |s| s.warmup_s)
 }
 
 const HEAD: [&str; 8] = ["", "call: added delay p50", "p95", "max", "packets lost", "page of 262 kB", "download", "line in use"];
@@ -137,8 +148,9 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-fn print(rows: &[Row]) {
-    println!("20 Mbit/s, 20 ms, 500 ms of buffer; a call, a page each 2.5 s, a download\n");
+fn print(rows: &[Row], simulated: bool) {
+    let where_ = if simulated { "simulated: " } else { "" };
+    println!("{where_}20 Mbit/s, 20 ms, 500 ms of buffer; a call, a page each 2.5 s, a download\n");
     println!("{:<27} {:>22} {:>9} {:>9}", "", "call: added delay p50", "p95", "max");
     for cells in rows.iter().map(cells) {
         println!("{:<27} {:>22} {:>9} {:>9}", cells[0], cells[1], cells[2], cells[3]);
@@ -149,30 +161,30 @@ fn print(rows: &[Row]) {
     }
 }
 
-fn page(rows: &[Row], outcomes: &[Outcome]) -> Page {
+fn page(rows: &[Row], seen: &[Seen], simulated: bool) -> Page {
     let mut page = Page::new("lowtide: a download that gets out of the way");
-    page.paragraph("A line of 20 Mbit/s and 20 ms with 500 ms of buffer, made of real Linux network stacks. A call sends 160 bytes each 20 ms, a page of 262 kB is loaded each 2.5 s over TCP (CUBIC), and curl downloads as fast as it may from a CUBIC server.");
+    let made = if simulated { "in lowtide's packet simulator" } else { "made of real Linux network stacks" };
+    page.paragraph(&format!("A line of 20 Mbit/s and 20 ms with 500 ms of buffer, {made}. A call sends 160 bytes each 20 ms, a page of 262 kB is loaded each 2.5 s over TCP (CUBIC), and curl downloads as fast as it may from a CUBIC server."));
     page.table(&HEAD, &rows.iter().map(cells).collect::<Vec<_>>());
-    let first: Vec<(&str, &Outcome)> = ACTS.iter().map(|a| a.name).zip(outcomes).filter(|(_, o)| o.traces.len() > 1).collect();
-    let call = |outcome: &Outcome| outcome.traces.iter().flat_map(|t| measure::added_delay(t, outcome.zero)).collect();
-    let curves = first.iter().map(|(name, outcome)| Curve { name: (*name).to_owned(), points: call(outcome) }).collect();
-    page.plot(&Plot { title: "The call's added delay".into(), x_label: "time (s)".into(), y_label: "added delay (ms)".into(), curves, marks: false }, None);
-    for (act, outcome) in ACTS.iter().zip(outcomes) {
-        let throughput = |t: &run::Trace| smooth(&measure::throughput(t, &outcome.link, outcome.zero));
-        let curves = outcome.traces.iter().map(|t| Curve { name: t.job.name.clone(), points: throughput(t) }).collect();
+    let calls = ACTS.iter().zip(seen).filter_map(|(act, seen)| Some((act.name, seen.call.as_ref()?)));
+    let curves = calls.map(|(name, call)| Curve { name: name.to_owned(), points: call.added.clone() }).collect();
+    page.plot(&over_time("The call's added delay", "added delay (ms)", curves), None);
+    for (act, seen) in ACTS.iter().zip(seen) {
         page.heading(&act.name.replace(' ', "-"), act.name);
-        page.plot(&Plot { title: "Throughput of each flow, over half seconds".into(), x_label: "time (s)".into(), y_label: "Mbit/s".into(), curves, marks: false }, None);
-        let bulk = outcome.traces.iter().filter(|t| t.job.name == "bulk");
-        let window = |t: &run::Trace| measure::window(t, outcome.zero).into_iter().map(|(at, bytes)| (at, bytes / 1e3)).collect();
-        let curves: Vec<Curve> = bulk.map(|t| Curve { name: "window".into(), points: window(t) }).collect();
-        if !curves.is_empty() {
-            page.plot(&Plot { title: "The download's window: the smaller of the server's own and the one in the client's acknowledgements".into(), x_label: "time (s)".into(), y_label: "kB".into(), curves, marks: false }, None);
+        page.plot(&over_time("Throughput of each flow, over half seconds", "Mbit/s", seen.throughput.clone()), None);
+        if !seen.window.is_empty() {
+            let title = "The download's window: the smaller of the server's own and the one in the client's acknowledgements";
+            page.plot(&over_time(title, "kB", vec![Curve { name: "window".into(), points: seen.window.clone() }]), None);
         }
     }
     page
 }
 
-/// Means of five tenths of a second each, in Mbit/s.
+fn over_time(title: &str, y_label: &str, curves: Vec<Curve>) -> Plot {
+    Plot { title: title.into(), x_label: "time (s)".into(), y_label: y_label.into(), curves, marks: false }
+}
+
+/// Means of five tenths of a second each.
 fn smooth(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    points.chunks(5).map(|c| (c[0].0, c.iter().map(|p| p.1).sum::<f64>() / c.len() as f64 / 1e6)).collect()
+    points.chunks(5).map(|c| (c[0].0, c.iter().map(|p| p.1).sum::<f64>() / c.len() as f64)).collect()
 }

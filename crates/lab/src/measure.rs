@@ -147,7 +147,7 @@ fn rtts(trace: &Trace, zero: Time, from: f64, to: f64) -> Rtts {
     };
     all.sort_by(f64::total_cmp);
     let at = |q: f64| all.get(((q * all.len() as f64).ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
-    Rtts { min: at(0.0), mean: all.iter().sum::<f64>() / all.len().max(1) as f64, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+    Rtts { min: at(0.0), mean: all.iter().sum::<f64>() / all.len().max(1) as f64, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1.0) }
 }
 
 /// Jain's index of each second in which at least two of our servers' flows run, averaged.

@@ -125,6 +125,9 @@ pub struct Rtts {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
+    /// Largest.
+    #[serde(default)]
+    pub max: f64,
 }
 
 /// How much later than planned the laboratory's link released packets.
@@ -216,6 +219,7 @@ mod tests {
             "/flows/0/retransmits",
             "/flows/0/losses",
             "/flows/0/rtt_ms/p95",
+            "/flows/0/rtt_ms/max",
             "/flows/0/completion_s",
             "/flows/0/jitter_ms",
         ] {

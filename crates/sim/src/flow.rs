@@ -93,6 +93,13 @@ pub struct FlowStats {
     pub sender: SenderStats,
 }
 
+impl FlowStats {
+    /// One-way delay of the datagram that arrived last.
+    pub fn last_transit(&self) -> Option<Span> {
+        self.last_transit.map(|ns| Span::from_nanos(ns as u64))
+    }
+}
+
 /// A flow while it runs.
 #[derive(Debug)]
 pub struct Flow {
@@ -225,13 +232,7 @@ impl Flow {
         }
         let handshake = Some(now.since(self.syn_sent));
         let spec = &self.spec;
-        let start = Start {
-            now,
-            mss: spec.sender.mss,
-            initial_window: spec.initial_window,
-            handshake_rtt: handshake,
-            seed: spec.seed,
-        };
+        let start = Start { now, mss: spec.sender.mss, initial_window: spec.initial_window, handshake_rtt: handshake, seed: spec.seed };
         let cc = registry::by_name(&spec.cc)
             .map_err(|e| ParamError { algorithm: spec.cc.clone(), reason: e.to_string() })?
             .build(&spec.params, &start)?;

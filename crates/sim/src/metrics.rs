@@ -17,7 +17,8 @@ use crate::world::Observer;
 #[derive(Clone, Copy, Debug)]
 struct FlowSample {
     delivered: u64,
-    shown: Option<(Snapshot, Span, Option<u64>)>,
+    shown: Option<(Snapshot, Option<u64>)>,
+    rtt: Option<Span>,
 }
 
 /// What was sampled, by row or bottleneck, then by time; point `n` is at `(n + 1) × interval`.
@@ -38,11 +39,11 @@ impl Samples {
                 let before = if n == 0 { 0 } else { samples[n - 1].delivered };
                 let mut point = FlowPoint::at(at(n), row.name.clone());
                 point.goodput_bps = (samples[n].delivered - before) as f64 * 8.0 / self.interval.secs_f64();
-                if let Some((shown, srtt, window)) = samples[n].shown {
+                point.rtt_ms = samples[n].rtt.map_or(f64::NAN, Span::millis_f64);
+                if let Some((shown, window)) = samples[n].shown {
                     point.cwnd_bytes = shown.cwnd as f64;
                     point.ssthresh_bytes = shown.ssthresh.map_or(f64::NAN, |bytes| bytes as f64);
                     point.rwnd_bytes = window.map_or(f64::NAN, |bytes| bytes as f64);
-                    point.rtt_ms = srtt.millis_f64();
                     point.phase = Cow::Borrowed(shown.phase);
                 }
                 series.flows.push(point);
@@ -115,18 +116,20 @@ impl Observer for Sampler<'_> {
     fn sample(&mut self, now: Time, flows: &[Flow], stages: &[Stage]) {
         let mut totals = vec![0; self.rows.len()];
         let mut streams = vec![false; self.rows.len()];
-        let mut shown = vec![None; self.rows.len()];
+        let mut shown = vec![(None, None); self.rows.len()];
         for flow in flows {
             let row = flow.spec.result;
             totals[row] += flow.delivered();
             streams[row] = !flow.is_datagrams();
             if let Some(sender) = flow.sender.as_ref().filter(|_| self.keep) {
-                shown[row] = Some((sender.snapshot(), sender.srtt(), flow.held_window()));
+                shown[row] = (Some((sender.snapshot(), flow.held_window())), Some(sender.srtt()));
+            } else if let Some(transit) = flow.stats.last_transit() {
+                shown[row].1 = Some(transit);
             }
         }
         if self.keep {
-            for (row, shown) in shown.into_iter().enumerate() {
-                self.samples.flows[row].push(FlowSample { delivered: totals[row], shown });
+            for (row, (shown, rtt)) in shown.into_iter().enumerate() {
+                self.samples.flows[row].push(FlowSample { delivered: totals[row], shown, rtt });
             }
             for (n, (_, stage)) in self.bottlenecks.iter().enumerate() {
                 let link = stages[usize::from(*stage)].link.as_ref();
@@ -167,8 +170,7 @@ pub fn flow_result(row: usize, info: &Row, group: &str, flows: &[Flow], measured
     let single = mine().count() == 1;
     let mut rtt = Histogram::default();
     mine().for_each(|flow| rtt.merge(&flow.stats.rtt));
-    let completions: Vec<f64> =
-        mine().filter_map(|flow| flow.stats.completed.map(|at| at.since(flow.spec.start).secs_f64())).collect();
+    let completions: Vec<f64> = mine().filter_map(|flow| flow.stats.completed.map(|at| at.since(flow.spec.start).secs_f64())).collect();
     let bytes: u64 = mine().map(|flow| flow.delivered() - flow.stats.delivered_before).sum();
     // A transfer's life ends with it; rows of many transfers live until they stop.
     let stop = mine().filter_map(|flow| flow.stats.completed).max().filter(|_| single).unwrap_or(info.stop);
@@ -190,6 +192,7 @@ pub fn flow_result(row: usize, info: &Row, group: &str, flows: &[Flow], measured
             p50: rtt.quantile(0.5).millis_f64(),
             p95: rtt.quantile(0.95).millis_f64(),
             p99: rtt.quantile(0.99).millis_f64(),
+            max: rtt.max().millis_f64(),
         },
         completion_s: (!completions.is_empty()).then(|| completions.iter().sum::<f64>() / completions.len() as f64),
         jitter_ms: mine().next().filter(|flow| flow.is_datagrams()).map(|flow| flow.stats.jitter / 1e6),
