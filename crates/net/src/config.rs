@@ -4,8 +4,10 @@ use lowtide_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
+use crate::pie::linux_old::LinuxOld;
+use crate::pie::rfc8033::{Parameters, Rfc8033};
 use crate::queue::{Packet, Queue};
-use crate::{codel, droptail, fq_codel};
+use crate::{codel, droptail, fq_codel, fq_pie, pie};
 
 /// A queue as a scenario writes it: `queue = { kind = "drop_tail", ms = 50 }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,21 @@ pub enum QueueConfig {
     /// CoDel per flow.
     #[serde(rename = "fq_codel")]
     FqCoDel(fq_codel::Config),
+    /// PIE over one queue.
+    #[serde(rename = "pie")]
+    Pie(pie::Config),
+    /// PIE as Linux had it until 4.20.
+    #[serde(rename = "pie-linux-old")]
+    PieLinuxOld(pie::linux_old::Config),
+    /// PIE as FreeBSD has it.
+    #[serde(rename = "pie-freebsd")]
+    PieFreeBsd(pie::Config),
+    /// PIE per flow.
+    #[serde(rename = "fq_pie")]
+    FqPie(fq_pie::Config),
+    /// PIE per flow as FreeBSD has it.
+    #[serde(rename = "fq_pie-freebsd")]
+    FqPieFreeBsd(fq_pie::Config),
 }
 
 /// A line for `--list`.
@@ -50,6 +67,31 @@ pub static DISCIPLINES: &[Discipline] = &[
         summary: "a queue with CoDel for each flow, byte-fair, sparse flows first: as codel, and queues, quantum, perfect_hash",
         source: "RFC 8290",
     },
+    Discipline {
+        name: "pie",
+        summary: "drops arrivals with a probability that holds 15 ms: target_ms, update_ms, max_burst_ms, derandomize, packets, ecn",
+        source: "RFC 8033",
+    },
+    Discipline {
+        name: "pie-linux-old",
+        summary: "PIE of Linux 3.14 to 4.20, by departure rate, 20 ms every 30 ms: target_ms, update_ms, packets, ecn",
+        source: "draft-pan-aqm-pie-00, Linux 3.17 sch_pie.c",
+    },
+    Discipline {
+        name: "pie-freebsd",
+        summary: "PIE of FreeBSD's dummynet, by departure rate, asleep below a third of its limit: as pie",
+        source: "RFC 8033, FreeBSD dn_aqm_pie.c",
+    },
+    Discipline {
+        name: "fq_pie",
+        summary: "a queue with PIE for each flow, byte-fair, sparse flows first: as pie, and queues, quantum, perfect_hash",
+        source: "RFC 8033, RFC 8290 §4, Linux sch_fq_pie.c",
+    },
+    Discipline {
+        name: "fq_pie-freebsd",
+        summary: "FQ-PIE of FreeBSD's dummynet, which forgets a flow's PIE when its queue runs empty: as fq_pie",
+        source: "FreeBSD dn_sched_fq_pie.c",
+    },
 ];
 
 /// A queue that cannot be.
@@ -68,6 +110,9 @@ impl QueueConfig {
     /// # Errors
     /// A value the discipline cannot take.
     pub fn build<P: Packet + Send + 'static>(&self, rate: Rate, seed: u64) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        let rfc8033 = |c: &pie::Config, profile, name| -> Result<Box<dyn Queue<P>>, ConfigError> {
+            Ok(Box::new(pie::Pie::new(Rfc8033::new(c.over(profile, name)?), c.packets, seed)))
+        };
         let (queue, device): (Box<dyn Queue<P>>, usize) = match self {
             QueueConfig::DropTail(config) => (Box::new(droptail::DropTail::new(config, rate)?), config.device_queue_packets),
             QueueConfig::CoDel(c) => {
@@ -82,6 +127,13 @@ impl QueueConfig {
                     fq_codel::Shape { queues: c.queues, quantum: c.quantum, limit_packets: c.packets, perfect_hash: c.perfect_hash };
                 (Box::new(fq_codel::FqCoDel::new(shape, law, seed)), c.device_queue_packets)
             }
+            QueueConfig::Pie(c) => (rfc8033(c, Parameters::RFC8033, "pie")?, c.device_queue_packets),
+            QueueConfig::PieFreeBsd(c) => (rfc8033(c, Parameters::freebsd(c.packets), "pie-freebsd")?, c.device_queue_packets),
+            QueueConfig::PieLinuxOld(c) => {
+                (Box::new(pie::Pie::new(LinuxOld::new(c, "pie-linux-old")?, c.packets, seed)), c.device_queue_packets)
+            }
+            QueueConfig::FqPie(c) => (Box::new(fq_pie::FqPie::new(c, fq_pie::Profile::Linux, seed)?), c.device_queue_packets),
+            QueueConfig::FqPieFreeBsd(c) => (Box::new(fq_pie::FqPie::new(c, fq_pie::Profile::FreeBsd, seed)?), c.device_queue_packets),
         };
         Ok(if device == 0 { queue } else { Box::new(Device::new(queue, device)) })
     }

@@ -10,8 +10,10 @@ mod device;
 pub mod droptail;
 mod drr;
 pub mod fq_codel;
+pub mod fq_pie;
 pub mod impair;
 pub mod link;
+pub mod pie;
 pub mod queue;
 pub mod trace;
 

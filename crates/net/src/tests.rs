@@ -77,6 +77,11 @@ fn an_impossible_queue_is_refused_with_the_rule() {
         ("kind = \"codell\"", "codell"),
         ("kind = \"codel\"\ntarget_ms = 0", "target_ms"),
         ("kind = \"fq_codel\"\nqueues = 0", "queues"),
+        ("kind = \"pie\"\nupdate_ms = 0", "update_ms"),
+        ("kind = \"pie-freebsd\"\npackets = 0", "packets"),
+        ("kind = \"pie-linux-old\"\nderandomize = true", "derandomize"),
+        ("kind = \"fq_pie\"\nquantum = 0", "quantum"),
+        ("kind = \"fq_pie-freebsd\"\ntarget_ms = -1", "target_ms"),
     ] {
         let message = build(toml).err().expect(toml);
         assert!(message.contains(rule), "{toml}: {message}");
