@@ -10,7 +10,8 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Cause, Congestion, Snapshot};
 use crate::params::{ParamError, Params, require};
-use history::{DelayHistory, Drift};
+pub use history::DelayHistory;
+use history::Drift;
 
 /// Parameters; the defaults are libutp's.
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -11,9 +11,9 @@ const SLOT: Span = Span::from_secs(60);
 /// Drift is taken from averages over this long.
 const DRIFT_WINDOW: Span = Span::from_secs(5);
 
-/// Base and current delay.
+/// Base and current delay. uTP keeps one of its own for the delays of the other direction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct DelayHistory {
+pub struct DelayHistory {
     /// None before the first sample, which fills all slots.
     base: Option<[i64; SLOTS]>,
     slot: usize,
@@ -24,11 +24,13 @@ pub(super) struct DelayHistory {
 }
 
 impl DelayHistory {
-    fn base_min(&self) -> Option<i64> {
+    /// The base delay in µs, none before the first sample.
+    pub fn base(&self) -> Option<i64> {
         self.base.and_then(|slots| slots.into_iter().min())
     }
 
-    pub(super) fn add(&mut self, now: Time, delay_us: i64) {
+    /// A sample in µs.
+    pub fn add(&mut self, now: Time, delay_us: i64) {
         match &mut self.base {
             None => {
                 self.base = Some([delay_us; SLOTS]);
@@ -36,7 +38,7 @@ impl DelayHistory {
             }
             Some(slots) => slots[self.slot] = slots[self.slot].min(delay_us),
         }
-        let base = self.base_min().unwrap_or(delay_us);
+        let base = self.base().unwrap_or(delay_us);
         self.current[self.next] = delay_us - base;
         self.next = (self.next + 1) % CURRENT;
         if now.since(self.slot_start) > SLOT

@@ -1,0 +1,192 @@
+//! What a packet that arrives does to a connection: its acknowledgement first, then its payload.
+
+use lowtide_cc::{Ack, Cause, Congestion};
+use lowtide_units::{Span, Time};
+
+use super::{Arrival, Connection, Failure, State};
+use crate::config::Episodes;
+use crate::header::{Kind, Packet};
+use crate::incoming::{Incoming, REACH};
+use crate::outgoing::{Sent, Tally};
+use crate::seq::{ahead, before};
+
+/// ACK_NR_ALLOWED_WINDOW: an acknowledgement may be this much older than what is outstanding.
+const ALLOWED: u16 = 3;
+/// A window of zero is taken for one packet after this long.
+const ZERO_WINDOW: Span = Span::from_secs(15);
+
+impl Connection {
+    /// A packet for this connection arrived; a SYN only if it is the one that opened it.
+    pub fn on_packet(&mut self, packet: &Packet, now: Time) -> Arrival {
+        let header = &packet.header;
+        if self.is_over() || (header.kind != Kind::Syn && !self.could_have_sent(header.ack)) {
+            return Arrival::default();
+        }
+        let arrival = match header.kind {
+            Kind::Reset => self.on_reset(),
+            // libutp ignores a repeated SYN: one answer lost ends the attempt. It is answered again here (J.3).
+            Kind::Syn => {
+                self.ack_due = self.state == State::SynReceived;
+                Arrival::default()
+            }
+            _ => self.on_valid(packet, now),
+        };
+        self.wake(now);
+        arrival
+    }
+
+    /// Whether `ack` acknowledges a packet that was sent, and one not long gone.
+    fn could_have_sent(&self, ack: u16) -> bool {
+        let last = self.out.next().wrapping_sub(1);
+        let oldest = last.wrapping_sub(self.out.len() + ALLOWED);
+        !before(last, ack) && !before(ack, oldest)
+    }
+
+    fn on_reset(&mut self) -> Arrival {
+        self.state = match self.state {
+            State::SynSent => State::Failed(Failure::Refused),
+            _ if self.closing => State::Closed,
+            _ => State::Failed(Failure::Reset),
+        };
+        Arrival::default()
+    }
+
+    fn on_valid(&mut self, packet: &Packet, now: Time) -> Arrival {
+        let header = &packet.header;
+        if self.state == State::SynSent {
+            // The peer's first data reuses the number of its answer (libutp; BEP 29 has it otherwise).
+            self.incoming = Incoming::new(header.seq.wrapping_sub(1));
+        }
+        let distance = self.incoming.distance(header.seq);
+        if distance >= REACH {
+            // An old packet: its acknowledgement was lost.
+            self.ack_due |= distance >= REACH.wrapping_neg() && header.kind != Kind::State;
+            return Arrival::default();
+        }
+        self.on_acknowledgement(packet, now);
+        match header.kind {
+            Kind::Data | Kind::Fin => self.on_numbered(packet),
+            _ => Arrival::default(),
+        }
+    }
+
+    fn on_acknowledgement(&mut self, packet: &Packet, now: Time) {
+        let header = &packet.header;
+        let in_flight = self.out.in_flight();
+        let covered = self.cover(packet, now);
+        let owd = self.delays.on_packet(now, header.timestamp, header.timestamp_difference);
+        if owd.is_some() || covered.bytes > 0 {
+            self.tell_ack(&covered, owd, in_flight, now);
+        }
+        self.peer_window = u64::from(header.window);
+        if self.peer_window == 0 {
+            self.zero_window_until = now + ZERO_WINDOW;
+        }
+        match (self.state, header.kind) {
+            (State::SynReceived, Kind::Data) | (State::SynSent, Kind::State) => self.state = State::Connected,
+            _ => {}
+        }
+        if before(self.repairs.from, header.ack.wrapping_add(1)) {
+            self.repairs.from = header.ack.wrapping_add(1);
+        }
+        if self.fin_sent && self.out.is_empty() {
+            self.state = State::Closed;
+        }
+        self.continue_after_timeout();
+        if let Some(sack) = packet.sack {
+            let lost = self.repairs.on_sack(&mut self.out, header.ack, sack);
+            if lost > 0 {
+                self.tell_loss(lost, in_flight, now);
+            }
+        }
+    }
+
+    /// Takes what `packet` acknowledges, cumulatively and by its mask, off the outgoing packets.
+    fn cover(&mut self, packet: &Packet, now: Time) -> Tally {
+        let mut tally = Tally::default();
+        let ack = packet.header.ack;
+        let acked = ahead(self.out.first().wrapping_sub(1), ack);
+        let cumulative = if acked > self.out.len() { 0 } else { acked };
+        for n in 0..cumulative {
+            self.acknowledged(self.out.first().wrapping_add(n), now, &mut tally);
+        }
+        if let Some(sack) = packet.sack {
+            // The oldest packet is never told by a mask: bits at or below it are noise.
+            let oldest = self.out.first().wrapping_add(cumulative);
+            for k in (0..sack.len()).filter(|&k| sack.has(k)) {
+                let seq = ack.wrapping_add(2).wrapping_add(k);
+                if before(oldest, seq) {
+                    self.acknowledged(seq, now, &mut tally);
+                }
+            }
+        }
+        self.out.advance();
+        tally
+    }
+
+    fn acknowledged(&mut self, seq: u16, now: Time, tally: &mut Tally) {
+        let Some(Sent { transmissions, at, .. }) = self.out.ack(seq, now, tally) else { return };
+        // Karn: only packets that left once.
+        if transmissions == 1 {
+            self.latest_rtt = Some(now.since(at));
+            self.timer.sample(now.since(at));
+        }
+        self.timer.restart(now);
+    }
+
+    fn tell_ack(&mut self, covered: &Tally, owd: Option<i64>, in_flight: u64, now: Time) {
+        self.cc.on_ack(&Ack {
+            now,
+            acked: covered.bytes,
+            lost: 0,
+            ce: 0,
+            in_flight,
+            rtt: covered.min_rtt,
+            srtt: self.timer.srtt(),
+            owd,
+            delivered: self.out.delivered(),
+            prior_delivered: covered.prior_delivered,
+            rate: None,
+            cwnd_limited: std::mem::take(&mut self.limited),
+            in_recovery: false,
+        });
+    }
+
+    /// libutp's order: the acknowledgement grows the window, then a loss halves it.
+    fn tell_loss(&mut self, lost: u64, in_flight: u64, now: Time) {
+        if self.config.episodes == Episodes::PerWindow && before(self.out.first(), self.recover) {
+            return;
+        }
+        self.recover = self.out.next();
+        self.stats.episodes += 1;
+        self.cc.on_congestion(&Congestion { now, cause: Cause::Loss, lost, in_flight, srtt: self.timer.srtt() });
+    }
+
+    /// The oldest packet leaves again as long as each acknowledgement shows the next one missing too.
+    fn continue_after_timeout(&mut self) {
+        if !self.fast_timeout {
+            return;
+        }
+        if self.out.first() != self.repairs.from {
+            self.fast_timeout = false;
+        } else if self.out.get(self.repairs.from).is_some_and(|sent| sent.transmissions > 0) {
+            self.out.queue(self.repairs.from);
+            self.repairs.from = self.repairs.from.wrapping_add(1);
+        }
+    }
+
+    fn on_numbered(&mut self, packet: &Packet) -> Arrival {
+        let seq = packet.header.seq;
+        if !matches!(self.state, State::Connected) {
+            return Arrival::default();
+        }
+        if packet.header.kind == Kind::Fin {
+            self.incoming.set_end(seq);
+        }
+        let had_ended = self.incoming.is_finished();
+        let (payload, released) = self.incoming.store(seq, packet.payload);
+        // A duplicate of what is held is not acknowledged (J.4).
+        self.ack_due |= payload != super::Placement::Refused;
+        Arrival { payload, released, end: self.incoming.is_finished() && !had_ended }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a connection sends and when: repairs at once, the rest as the windows allow, acknowledgements last (spec J.5).
+
+use lowtide_units::Time;
+
+use super::{Connection, State, Transmit};
+use crate::delay::stamp;
+use crate::header::{Header, Kind, Packet};
+
+impl Connection {
+    /// The next packet to leave now, until there is none.
+    pub fn poll(&mut self, now: Time) -> Option<Transmit> {
+        if matches!(self.state, State::Failed(_)) {
+            return None;
+        }
+        if let Some(seq) = self.next_to_send(now) {
+            return self.numbered(seq, now);
+        }
+        if self.ack_due {
+            return Some(self.unnumbered(self.incoming.last(), now));
+        }
+        // An old acknowledgement, so that it cannot be taken for a duplicate one.
+        std::mem::take(&mut self.keep_alive_due).then(|| self.unnumbered(self.incoming.last().wrapping_sub(1), now))
+    }
+
+    fn next_to_send(&mut self, now: Time) -> Option<u16> {
+        if let Some(seq) = self.out.next_queued() {
+            return Some(seq);
+        }
+        if let Some(seq) = self.out.next_marked() {
+            return (!self.refuses_packet()).then_some(seq);
+        }
+        self.cut(now)
+    }
+
+    /// Whether the windows refuse another full packet; that they did is remembered.
+    fn refuses_packet(&mut self) -> bool {
+        let most = self.cc.cwnd().min(self.config.send_buffer).min(self.peer_window);
+        let refuses = self.out.is_full() || self.out.in_flight() + u64::from(self.config.packet) > most;
+        self.limited |= refuses;
+        refuses
+    }
+
+    /// Makes the next packet of what was written, or the FIN behind it.
+    fn cut(&mut self, now: Time) -> Option<u16> {
+        if self.state != State::Connected || self.fin_sent {
+            return None;
+        }
+        let len = (self.written - self.cut).min(u64::from(self.config.packet)) as u16;
+        // Nagle: a short packet waits while others are outstanding, unless nothing can come to fill it.
+        let waits = len < self.config.packet && !self.out.is_empty() && !self.closing;
+        if (len == 0 && !self.closing) || waits || self.refuses_packet() {
+            return None;
+        }
+        if self.out.is_empty() {
+            self.timer.start(now);
+        }
+        self.fin_sent = len == 0;
+        let seq = self.out.push(if len == 0 { Kind::Fin } else { Kind::Data }, len, self.cut);
+        self.cut += u64::from(len);
+        Some(seq)
+    }
+
+    fn numbered(&mut self, seq: u16, now: Time) -> Option<Transmit> {
+        let sent = self.out.transmit(seq, now)?;
+        let again = sent.transmissions > 1;
+        self.stats.retransmits += u64::from(again);
+        let id = if sent.kind == Kind::Syn { self.ids.0 } else { self.ids.1 };
+        let header = Header { kind: sent.kind, connection_id: id, seq, ..self.header(now) };
+        Some(Transmit { packet: Packet { header, sack: None, payload: sent.len }, offset: sent.offset, again })
+    }
+
+    fn unnumbered(&mut self, ack: u16, now: Time) -> Transmit {
+        let header = Header { kind: Kind::State, seq: self.out.next(), ack, ..self.header(now) };
+        let sack = self.incoming.sack().filter(|_| ack == self.incoming.last());
+        Transmit { packet: Packet { header, sack, payload: 0 }, offset: 0, again: false }
+    }
+
+    /// What all packets that leave now have in common; whatever leaves acknowledges.
+    fn header(&mut self, now: Time) -> Header {
+        self.last_sent = now;
+        self.ack_due = false;
+        self.told_window = self.window();
+        Header {
+            connection_id: self.ids.1,
+            timestamp: stamp(now),
+            timestamp_difference: self.delays.echo(),
+            window: self.told_window,
+            ack: self.incoming.last(),
+            ..Header::default()
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Two ends and a path between them that loses, delays, reorders and repeats as told.
+
+mod pair;
+
+use lowtide_cc::{Params, Start, registry};
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::Repair;
+use crate::header::{Header, Kind, Sack};
+use pair::{Fate, Pair};
+
+fn libutp() -> Box<dyn Controller> {
+    let start = Start { mss: 1382, ..Start::default() };
+    registry::by_name("libutp").expect("registered").build(&Params::default(), &start).expect("no parameters")
+}
+
+fn at(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
+fn pair(config: Config, seq: u16) -> Pair {
+    Pair::new(config, Open { id: 0xffff, seq }, 65_530)
+}
+
+#[test]
+fn the_handshake_joins_ids_and_numbers() {
+    let mut pair = pair(Config::default(), 700);
+    pair.run(at(19), &mut |_| Fate::Pass);
+    assert_eq!(pair.states(), [State::SynSent, State::SynReceived]);
+    pair.initiator.write(5);
+    pair.run(at(45), &mut |_| Fate::Pass);
+    assert_eq!(pair.states(), [State::Connected, State::Connected]);
+    let acceptor = pair.acceptor.as_ref().expect("there");
+    assert_eq!((pair.initiator.id(), acceptor.id()), (0xffff, 0));
+    assert_eq!(acceptor.received(), 5);
+    let kinds: Vec<_> = pair.sent.iter().map(|(_, p)| (p.header.kind, p.header.connection_id, p.header.seq, p.header.ack)).collect();
+    assert_eq!(kinds[..3], [(Kind::Syn, 0xffff, 700, 0), (Kind::State, 0xffff, 65_530, 700), (Kind::Data, 0, 701, 65_529)]);
+}
+
+/// The acceptor's first data has the number of its answer to the SYN.
+#[test]
+fn the_acceptor_may_send_once_it_has_heard() {
+    let mut pair = pair(Config::default(), 700);
+    pair.initiator.write(1);
+    pair.run(at(45), &mut |_| Fate::Pass);
+    pair.acceptor.as_mut().expect("there").write(10_000);
+    pair.run(at(400), &mut |_| Fate::Pass);
+    assert_eq!(pair.initiator.received(), 10_000);
+}
+
+fn times_of(kind: Kind, pair: &Pair) -> Vec<u64> {
+    pair.sent.iter().filter(|(_, p)| p.header.kind == kind).map(|(at, _)| at.nanos() / 1_000_000).collect()
+}
+
+/// Test J.3: a SYN at 0, 3, 9 s and the end at 21 s, on a tick of half a second.
+#[test]
+fn nobody_answers_the_syn() {
+    let mut pair = pair(Config::default(), 1);
+    pair.run(at(20_999), &mut |_| Fate::Lost);
+    assert_eq!(times_of(Kind::Syn, &pair), [0, 3000, 9000]);
+    assert_eq!(pair.initiator.state(), State::SynSent);
+    pair.run(at(21_000), &mut |_| Fate::Lost);
+    assert_eq!(pair.initiator.state(), State::Failed(Failure::TimedOut));
+    assert_eq!(pair.initiator.deadline(), None);
+}
+
+/// Test J.3: data again after 1, 3, 7, 15 s, the end after 31 s.
+#[test]
+fn the_peer_falls_silent() {
+    let mut pair = pair(Config::default(), 1);
+    pair.run(at(100), &mut |_| Fate::Pass);
+    pair.initiator.write(100);
+    pair.run(at(40_000), &mut |p| if p.header.kind == Kind::Data { Fate::Lost } else { Fate::Pass });
+    let sent = times_of(Kind::Data, &pair);
+    let after: Vec<u64> = sent.iter().map(|at| at - sent[0]).collect();
+    // The tick counts from the last packet, not from the write: each may be half a second late.
+    for (after, want) in after.iter().zip([0, 1000, 3000, 7000, 15_000]) {
+        assert!((want..=want + 500).contains(after), "{sent:?}");
+    }
+    assert_eq!(after.len(), 5);
+    assert_eq!(pair.initiator.state(), State::Failed(Failure::TimedOut));
+}
+
+#[test]
+fn an_answer_that_is_lost_is_given_again() {
+    let mut pair = pair(Config::default(), 1);
+    let mut lost = false;
+    pair.run(at(4000), &mut |p| if p.header.kind == Kind::State && !std::mem::replace(&mut lost, true) { Fate::Lost } else { Fate::Pass });
+    assert_eq!(pair.initiator.state(), State::Connected);
+}
+
+/// Test J.8: a closed window is probed with one packet after 15 s.
+#[test]
+fn a_closed_window_is_probed() {
+    let mut pair = pair(Config { receive_buffer: 3000, ..Config::default() }, 1);
+    pair.initiator.write(100_000);
+    pair.run(at(45), &mut |_| Fate::Pass);
+    pair.acceptor.as_mut().expect("there").set_unread(3000);
+    pair.run(at(14_000), &mut |_| Fate::Pass);
+    let before = pair.acceptor.as_ref().expect("there").received();
+    pair.run(at(17_000), &mut |_| Fate::Pass);
+    assert_eq!(pair.acceptor.as_ref().expect("there").received(), before + 1382);
+    pair.acceptor.as_mut().expect("there").set_unread(0);
+    pair.run(at(30_000), &mut |_| Fate::Pass);
+    assert_eq!(pair.acceptor.as_ref().expect("there").received(), 100_000);
+}
+
+#[test]
+fn an_idle_connection_is_kept_alive_with_an_old_acknowledgement() {
+    let mut pair = pair(Config::default(), 1);
+    pair.initiator.write(10);
+    pair.run(at(31_000), &mut |_| Fate::Pass);
+    let (_, last) = pair.sent.iter().rev().find(|(at, p)| at.nanos() > 20_000_000_000 && p.header.connection_id == 0).expect("one");
+    assert_eq!((last.header.kind, last.header.ack, last.sack), (Kind::State, 65_528, None));
+}
+
+#[test]
+fn a_fin_ends_the_stream_behind_the_last_byte() {
+    let mut pair = pair(Config::default(), 65_000);
+    pair.initiator.write(5000);
+    pair.initiator.close();
+    pair.run(at(3000), &mut |p| if p.header.seq % 3 == 0 && p.header.kind != Kind::State { Fate::Twice } else { Fate::Pass });
+    assert_eq!(pair.initiator.state(), State::Closed);
+    assert!(pair.ended && pair.acceptor.as_ref().expect("there").received() == 5000);
+}
+
+/// A packet lost, then its retransmission: libutp waits for its timeout, libutp-mod only until a later packet has arrived.
+#[test]
+fn a_lost_retransmission_stalls_libutp_and_not_the_mod() {
+    let time = |repair| {
+        let mut pair = pair(Config { repair, ..Config::default() }, 1);
+        pair.initiator.write(200_000);
+        let mut left = 2;
+        pair.run(at(10_000), &mut |p| {
+            let hit = p.header.seq == 60 && p.header.kind == Kind::Data && left > 0;
+            left -= i32::from(hit);
+            if hit { Fate::Lost } else { Fate::Pass }
+        });
+        assert_eq!(pair.acceptor.as_ref().expect("there").received(), 200_000);
+        (pair.last_data.nanos() / 1_000_000, pair.initiator.stats().timeouts)
+    };
+    let (stalled, quick) = (time(Repair::Once), time(Repair::ByTime));
+    assert_eq!((stalled.1, quick.1), (1, 0));
+    assert!(stalled.0 > quick.0 + 900, "{stalled:?} {quick:?}");
+}
+
+/// Test J.4: the numbers wrap three times under one percent of loss, both ways; from 40 000 on repairs are still quick.
+#[test]
+fn numbers_wrap_under_loss() {
+    for seq in [65_530, 40_000] {
+        let config = Config { packet: 100, ..Config::default() };
+        let mut pair = pair(config, seq);
+        pair.initiator.write(20_000_000);
+        let mut n = 0u64;
+        pair.run(at(4_000_000), &mut |_| {
+            n += 1;
+            if n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 127 == 0 { Fate::Lost } else { Fate::Pass }
+        });
+        assert_eq!(pair.acceptor.as_ref().expect("there").received(), 20_000_000);
+        assert!(pair.initiator.stats().retransmits > 1000);
+        assert!(pair.initiator.stats().timeouts < 100, "{:?}", pair.initiator.stats());
+    }
+}
+
+/// Drops where a packet of the run says so; everything sent arrives, in order, once.
+fn survives(config: Config, fates: &[u8]) -> Result<(), TestCaseError> {
+    let mut pair = pair(config, 65_500);
+    pair.initiator.write(120_000);
+    pair.initiator.close();
+    let mut next = fates.iter().copied();
+    pair.run(at(400_000), &mut |p| match next.next() {
+        // Three SYNs lost are the end, as they should be.
+        Some(0 | 1) if p.header.kind != Kind::Syn => Fate::Lost,
+        Some(2) => Fate::Late,
+        Some(3) => Fate::Twice,
+        _ => Fate::Pass,
+    });
+    prop_assert_eq!(pair.initiator.state(), State::Closed);
+    prop_assert_eq!(pair.acceptor.as_ref().expect("there").received(), 120_000);
+    Ok(())
+}
+
+fn any_packet() -> impl Strategy<Value = (u8, i16, i16, u32, u32, Option<u32>, u16)> {
+    (0u8..5, -40i16..40, -40i16..40, any::<u32>(), any::<u32>(), prop::option::of(any::<u32>()), 0u16..1400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_arrives(fates in prop::collection::vec(0u8..14, 0..300), by_time: bool) {
+        let repair = if by_time { Repair::ByTime } else { Repair::Once };
+        survives(Config { repair, ..Config::default() }, &fates)?;
+    }
+
+    /// A peer that sends anything at all: no panic, bounded memory, windows obeyed.
+    #[test]
+    fn a_hostile_peer_changes_nothing_but_the_connection(packets in prop::collection::vec(any_packet(), 1..200)) {
+        let mut pair = pair(Config::default(), 10);
+        pair.initiator.write(u64::MAX);
+        pair.run(at(60), &mut |_| Fate::Pass);
+        let one = &mut pair.initiator;
+        for (n, (kind, seq, ack, difference, window, sack, payload)) in packets.into_iter().enumerate() {
+            let kinds = [Kind::Data, Kind::Fin, Kind::State, Kind::State, Kind::Syn];
+            let header = Header {
+                kind: kinds[usize::from(kind)],
+                connection_id: one.id(),
+                timestamp: difference,
+                timestamp_difference: difference,
+                window,
+                seq: one.incoming.last().wrapping_add_signed(seq),
+                ack: one.out.first().wrapping_add_signed(ack),
+            };
+            let now = at(60 + 7 * n as u64);
+            one.on_packet(&Packet { header, sack: sack.map(Sack::from_mask), payload }, now);
+            while one.poll(now).is_some() {}
+            prop_assert!(one.out.len() <= 1024);
+            prop_assert!(one.in_flight() <= one.config.send_buffer);
+            let sum: u64 = (0..one.out.len()).filter_map(|n| one.out.get(one.out.first().wrapping_add(n))).filter(|s| !s.marked).map(|s| u64::from(s.len)).sum();
+            prop_assert_eq!(one.in_flight(), sum);
+        }
+    }
+}

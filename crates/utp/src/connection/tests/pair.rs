@@ -1,0 +1,120 @@
+//! Two connections joined by a path of 10 ms each way, and a clock that only this file moves.
+
+use std::collections::BTreeMap;
+
+use lowtide_units::{Span, Time};
+
+use crate::config::Config;
+use crate::connection::{Connection, Open, Placement, State};
+use crate::header::{Kind, Packet};
+
+const LATENCY: Span = Span::from_millis(10);
+
+/// What the path does to a packet.
+pub(super) enum Fate {
+    Pass,
+    Lost,
+    /// 25 ms later than it should: reordered.
+    Late,
+    Twice,
+}
+
+pub(super) struct Pair {
+    pub initiator: Connection,
+    pub acceptor: Option<Connection>,
+    config: Config,
+    seq: u16,
+    now: Time,
+    /// Under way: by arrival and order, to the acceptor or not.
+    path: BTreeMap<(Time, u64), (bool, Packet)>,
+    sends: u64,
+    /// Every packet that left, with its time.
+    pub sent: Vec<(Time, Packet)>,
+    /// The acceptor was told of the end.
+    pub ended: bool,
+    /// When payload last arrived in order.
+    pub last_data: Time,
+}
+
+impl Pair {
+    pub(super) fn new(config: Config, open: Open, seq: u16) -> Pair {
+        let initiator = Connection::connect(config, super::libutp(), open, Time::ZERO);
+        Pair {
+            initiator,
+            acceptor: None,
+            config,
+            seq,
+            now: Time::ZERO,
+            path: BTreeMap::new(),
+            sends: 0,
+            sent: Vec::new(),
+            ended: false,
+            last_data: Time::ZERO,
+        }
+    }
+
+    pub(super) fn states(&self) -> [State; 2] {
+        [self.initiator.state(), self.acceptor.as_ref().map_or(State::SynSent, Connection::state)]
+    }
+
+    /// Runs to `end`.
+    pub(super) fn run(&mut self, end: Time, fate: &mut dyn FnMut(&Packet) -> Fate) {
+        loop {
+            self.send_all(fate);
+            let timers = [Some(&self.initiator), self.acceptor.as_ref()].map(|c| c.and_then(Connection::deadline));
+            let due = timers.into_iter().flatten().chain(self.path.keys().next().map(|key| key.0)).min();
+            let Some(due) = due.filter(|&due| due <= end) else { break };
+            self.now = due;
+            if self.path.keys().next().is_some_and(|key| key.0 == due) {
+                self.arrive();
+            } else if timers[0] == Some(due) {
+                self.initiator.on_timer(due);
+            } else if let Some(acceptor) = &mut self.acceptor {
+                acceptor.on_timer(due);
+            }
+        }
+        self.now = end;
+    }
+
+    fn send_all(&mut self, fate: &mut dyn FnMut(&Packet) -> Fate) {
+        for to_acceptor in [true, false] {
+            let from = if to_acceptor { Some(&mut self.initiator) } else { self.acceptor.as_mut() };
+            let Some(from) = from else { continue };
+            while let Some(transmit) = from.poll(self.now) {
+                let packet = transmit.packet;
+                self.sent.push((self.now, packet));
+                let (late, copies) = match fate(&packet) {
+                    Fate::Pass => (Span::ZERO, 1),
+                    Fate::Lost => (Span::ZERO, 0),
+                    Fate::Late => (Span::from_millis(25), 1),
+                    Fate::Twice => (Span::ZERO, 2),
+                };
+                for _ in 0..copies {
+                    self.sends += 1;
+                    self.path.insert((self.now + LATENCY + late, self.sends), (to_acceptor, packet));
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self) {
+        let Some((_, (to_acceptor, packet))) = self.path.pop_first() else { return };
+        if !to_acceptor {
+            self.initiator.on_packet(&packet, self.now);
+            return;
+        }
+        match &mut self.acceptor {
+            None if packet.header.kind == Kind::Syn => {
+                self.acceptor = Some(Connection::accept(self.config, super::libutp(), &packet, self.seq, self.now));
+            }
+            None => {}
+            Some(acceptor) => {
+                let arrival = acceptor.on_packet(&packet, self.now);
+                self.ended |= arrival.end;
+                if arrival.payload == Placement::InOrder {
+                    self.last_data = self.now;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What happens without a packet: retransmission timeouts, keep-alive, the probe of a closed window (spec B.4, J.4, J.5).
+
+use lowtide_cc::{Cause, Congestion};
+use lowtide_units::{Span, Time};
+
+use super::{Connection, Failure, State};
+use crate::config::Episodes;
+
+/// Timeouts in a row after which the next one is the end; fewer while connecting.
+const MOST_TIMEOUTS: u32 = 4;
+const MOST_SYN_TIMEOUTS: u32 = 2;
+/// KEEPALIVE_INTERVAL.
+const KEEP_ALIVE: Span = Span::from_secs(29);
+/// libutp waits for ever for the first data of a connection that it accepted (J.3).
+const MOST_HALF_OPEN: Span = Span::from_secs(10);
+/// PACKET_SIZE: what a window of zero is taken for in the end.
+const PROBE_WINDOW: u64 = 1435;
+
+impl Connection {
+    /// When [`on_timer`](Connection::on_timer) is due: one tick after the host was last active.
+    pub fn deadline(&self) -> Option<Time> {
+        (!self.is_over()).then(|| self.woken + self.config.tick)
+    }
+
+    /// The deadline has come.
+    pub fn on_timer(&mut self, now: Time) {
+        if !self.is_over() {
+            self.wake(now);
+        }
+    }
+
+    /// Timers are looked at when the host is awake anyway, but not more often than once a tick. So did the program that the
+    /// paper measured (`ucat`: `poll` with 500 ms, then `utp_check_timeouts`): a stall ends a whole number of ticks after the last packet.
+    pub(super) fn wake(&mut self, now: Time) {
+        self.woken = now;
+        if now.since(self.checked) >= self.config.tick {
+            self.checked = now;
+            self.check(now);
+        }
+    }
+
+    fn check(&mut self, now: Time) {
+        if self.peer_window == 0 && now >= self.zero_window_until {
+            self.peer_window = PROBE_WINDOW;
+        }
+        if self.state == State::SynReceived && self.age(now) >= MOST_HALF_OPEN {
+            self.state = State::Failed(Failure::TimedOut);
+        } else if self.timer.is_due(now) {
+            self.time_out(now);
+        }
+        self.keep_alive_due = self.state == State::Connected && now.since(self.last_sent) >= KEEP_ALIVE;
+    }
+
+    fn time_out(&mut self, now: Time) {
+        let most = if self.state == State::SynSent { MOST_SYN_TIMEOUTS } else { MOST_TIMEOUTS };
+        if self.timer.count() >= most {
+            self.state = State::Failed(Failure::TimedOut);
+            return;
+        }
+        let outstanding = !self.out.is_empty();
+        self.tell_timeout(outstanding, now);
+        self.timer.back_off(now, outstanding);
+        if outstanding {
+            self.out.give_up();
+            self.fast_timeout = true;
+            self.recover = self.out.next();
+            self.stats.timeouts += 1;
+            // The oldest leaves whatever the windows say.
+            self.out.queue(self.out.first());
+        }
+    }
+
+    /// Once per episode; an idle connection's window decays with every timeout, which only libutp's control knows of.
+    fn tell_timeout(&mut self, outstanding: bool, now: Time) {
+        let tell = if outstanding { self.timer.count() == 0 } else { self.config.episodes == Episodes::EveryRepair };
+        if tell {
+            self.stats.episodes += u64::from(outstanding);
+            // What is outstanding may be marked already, or carry no payload: it is not nothing.
+            let in_flight = if outstanding { self.out.in_flight().max(1) } else { 0 };
+            self.cc.on_congestion(&Congestion { now, cause: Cause::Timeout, lost: in_flight, in_flight, srtt: self.timer.srtt() });
+        }
+    }
+}
