@@ -227,6 +227,32 @@ mod tests {
         }
     }
 
+    /// docs/result.md names every field there is: an interface that is not written down is none.
+    #[test]
+    fn every_field_is_documented() {
+        let doc = include_str!("../../../docs/result.md");
+        let lateness_ms = Some(Lateness::default());
+        let summary =
+            Summary { flows: vec![FlowResult::default()], bottlenecks: vec![Bottleneck::default()], lateness_ms, ..Summary::default() };
+        let mut names = Vec::new();
+        keys(&serde_json::to_value(&summary).expect("serialisable"), &mut names);
+        assert!(names.len() > 40, "{names:?}");
+        for name in names.iter().map(String::as_str).chain(crate::series::columns()) {
+            assert!(doc.contains(&format!("`{name}`")), "docs/result.md does not name `{name}`");
+        }
+    }
+
+    fn keys(value: &serde_json::Value, names: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
+                names.push(key.clone());
+                keys(value, names);
+            }),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| keys(item, names)),
+            _ => {}
+        }
+    }
+
     #[test]
     fn a_summary_is_written_whole_and_a_newer_schema_refused() {
         let dir = tempfile::tempdir().expect("a temporary folder");

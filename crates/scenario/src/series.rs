@@ -90,6 +90,13 @@ required binary phase (UTF8); }";
 const QUEUES_SCHEMA: &str = "message queues { required double time_s; required binary bottleneck (UTF8); \
 required double queue_bytes; required double queue_packets; required double queue_delay_ms; }";
 
+/// The names of all columns.
+#[cfg(test)]
+pub(crate) fn columns() -> Vec<&'static str> {
+    let words = FLOWS_SCHEMA.split(';').chain(QUEUES_SCHEMA.split(';'));
+    words.filter_map(|column| column.trim_end_matches("(UTF8)").split_whitespace().last()).filter(|name| *name != "}").collect()
+}
+
 impl Series {
     /// Writes both files into `dir`.
     ///
