@@ -238,7 +238,10 @@ impl Flow {
             .build(&spec.params, &start)?;
         let mut sender = Sender::new(id, spec.sender, cc, handshake, u64::from(window));
         match spec.app {
-            App::Bytes(bytes) => sender.write(bytes),
+            App::Bytes(bytes) => {
+                sender.write(bytes);
+                sender.close();
+            }
             App::Bulk => sender.write(u64::MAX),
             App::OnOff { rate: None, .. } if now < self.burst_end => sender.write(u64::MAX),
             App::OnOff { .. } | App::Datagrams { .. } => {}

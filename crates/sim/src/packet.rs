@@ -59,6 +59,8 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Data: sent before.
     pub retransmission: bool,
+    /// Data: the last of the transfer; the sender has closed.
+    pub fin: bool,
 }
 
 impl Packet {
@@ -80,6 +82,7 @@ impl Packet {
             kind,
             ecn: Ecn::NotEct,
             retransmission: false,
+            fin: false,
         }
     }
 

@@ -43,6 +43,28 @@ fn two_identical_runs_are_identical_to_the_byte() {
 }
 
 #[test]
+fn a_series_has_one_point_an_interval_with_and_without_a_warm_up() {
+    let mut scenario = scenario(20.0, 500.0, 3.0, &flow("bulk", "cubic", ""));
+    for warmup_s in [0.0, 1.0] {
+        scenario.warmup_s = warmup_s;
+        let series = run(&scenario, 1, true).expect("a valid scenario").series;
+        let times: Vec<f64> = series.flows.iter().map(|p| p.time_s).collect();
+        assert_eq!(times.len(), 30, "{warmup_s}");
+        assert!((times[29] - 3.0).abs() < 1e-9 && series.flows[20..].iter().all(|p| p.goodput_bps > 18e6), "{warmup_s}");
+    }
+}
+
+#[test]
+fn a_short_transfer_alone_takes_six_round_trips_and_its_serialisation() {
+    // Bagnulo 2023, Table 1: 0.62 s at 100 ms. 189 segments, an initial window of 10: the handshake, then 10, 20, 40, 80 and 39
+    // segments, and 39 frames of 0.58 ms.
+    let finite = "traffic = { kind = \"finite\", bytes = 262000 }\ntcp = { mss = 1390 }\n";
+    let alone = summary(&scenario(100.0, 500.0, 3.0, &flow("short", "cubic", finite)));
+    let completion = alone.flows[0].completion_s.expect("it completes");
+    assert!((completion - 0.62).abs() < 0.02, "{completion}");
+}
+
+#[test]
 fn ledbat_pp_alone_carries_nine_tenths() {
     let s = summary(&scenario(50.0, 500.0, 300.0, &flow("low", "ledbat_pp", "")));
     let used = s.bottlenecks[0].utilisation;

@@ -78,6 +78,9 @@ impl World {
     /// # Errors
     /// Parameters that an algorithm refuses.
     pub fn run(&mut self, end: Time, measure_from: Time, interval: Span, observer: &mut dyn Observer) -> Result<(), ParamError> {
+        if interval > Span::ZERO {
+            self.events.schedule(Time::ZERO + interval, Event::Sample);
+        }
         self.advance(measure_from.min(end), interval, observer)?;
         if measure_from > Time::ZERO {
             self.start_measuring(measure_from);
@@ -90,9 +93,6 @@ impl World {
     }
 
     fn advance(&mut self, end: Time, interval: Span, observer: &mut dyn Observer) -> Result<(), ParamError> {
-        if self.events.handled() == 0 && interval > Span::ZERO {
-            self.events.schedule(Time::ZERO + interval, Event::Sample);
-        }
         while let Some(event) = self.events.next(end) {
             let now = self.events.now();
             match event {

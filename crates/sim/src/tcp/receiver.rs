@@ -114,7 +114,8 @@ impl Receiver {
         self.unacknowledged += 1;
         let quick = self.quick_left > 0;
         self.quick_left = self.quick_left.saturating_sub(1);
-        if anomaly || quick || self.unacknowledged >= self.config.every {
+        // At the end of the transfer the application closes too: its FIN carries the acknowledgement, no timer is waited for.
+        if anomaly || quick || packet.fin || self.unacknowledged >= self.config.every {
             return Some(self.acknowledge(now));
         }
         self.deadline.get_or_insert(now + self.config.delay);
@@ -237,6 +238,12 @@ mod tests {
         r.on_data(&segment(2), Time::from_millis(3));
         assert!(r.on_timer(Time::from_millis(42)).is_none());
         assert_eq!(r.on_timer(Time::from_millis(43)).map(|a| a.seq), Some(3));
+    }
+
+    #[test]
+    fn the_end_of_a_transfer_waits_for_no_timer() {
+        let mut r = receiver(2, 0);
+        assert_eq!(r.on_data(&Packet { fin: true, ..segment(0) }, Time::ZERO).map(|a| a.seq), Some(1));
     }
 
     #[test]

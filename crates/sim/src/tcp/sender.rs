@@ -64,6 +64,7 @@ pub struct Sender {
     round_end: u32,
     /// Payload bytes that the application has written; bytes the peer permits.
     written: u64,
+    closed: bool,
     edge: u64,
     timer: Option<(Time, Due)>,
     reorder: Option<Time>,
@@ -104,6 +105,7 @@ impl Sender {
             min_rtt: Span::MAX,
             round_end: 0,
             written: 0,
+            closed: false,
             edge: window,
             timer: None,
             reorder: None,
@@ -121,6 +123,11 @@ impl Sender {
     /// The application writes `bytes` more; `u64::MAX` for a bulk transfer without end.
     pub fn write(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes);
+    }
+
+    /// The application will write no more: the last segment carries the FIN.
+    pub fn close(&mut self) {
+        self.closed = true;
     }
 
     /// The application takes back what has not been sent.
@@ -270,6 +277,7 @@ impl Sender {
         packet.seq = seq;
         packet.echo = self.peer_clock;
         packet.retransmission = again.is_some();
+        packet.fin = self.closed && self.offset(seq) + u64::from(len) == self.written;
         // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
         if self.config.ecn && again.is_none() {
             packet.ecn = Ecn::Ect0;
