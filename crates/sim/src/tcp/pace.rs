@@ -31,15 +31,16 @@ impl Pacer {
         self.next
     }
 
-    /// A segment of `wire` bytes leaves at `now`; the next one waits for its time at `rate`.
-    pub fn on_sent(&mut self, now: Time, wire: u32, rate: Option<Rate>) {
+    /// A segment with `payload` leaves at `now`; the next one waits for its time at `rate`. Headers do not count: the rate is one
+    /// of payload too (Linux since 4.20, `tcp_update_skb_after_send`).
+    pub fn on_sent(&mut self, now: Time, payload: u32, rate: Option<Rate>) {
         self.group_left = self.group_left.saturating_sub(1);
         if self.burst_left > 0 {
             self.burst_left -= 1;
             return;
         }
         if let Some(rate) = rate.filter(|r| r.bps() > 0) {
-            self.next = self.next.max(now) + rate.time_for(u64::from(wire));
+            self.next = self.next.max(now) + rate.time_for(u64::from(payload));
         }
     }
 
@@ -83,7 +84,7 @@ mod tests {
         let mut pacer = Pacer::new(1);
         let srtt = Span::from_millis(100);
         assert_eq!(pacer.below_one_segment(Time::ZERO, 362, 1448, srtt, true), Ok(()));
-        pacer.on_sent(Time::ZERO, 1500, None);
+        pacer.on_sent(Time::ZERO, 1448, None);
         assert_eq!(pacer.below_one_segment(Time::from_millis(100), 362, 1448, srtt, true), Err(Some(Time::from_millis(400))));
         assert_eq!(pacer.below_one_segment(Time::from_millis(400), 362, 1448, srtt, true), Ok(()));
     }
@@ -94,9 +95,19 @@ mod tests {
         let srtt = Span::from_millis(100);
         for _ in 0..2 {
             assert_eq!(pacer.below_one_segment(Time::ZERO, 724, 1448, srtt, true), Ok(()));
-            pacer.on_sent(Time::ZERO, 1500, None);
+            pacer.on_sent(Time::ZERO, 1448, None);
         }
         assert_eq!(pacer.below_one_segment(Time::from_millis(1), 724, 1448, srtt, true), Err(Some(Time::from_millis(400))));
+    }
+
+    #[test]
+    fn after_the_first_burst_segments_are_spaced_by_their_payload() {
+        let mut pacer = Pacer::new(2);
+        for sent in 0..=INITIAL_BURST {
+            assert_eq!(pacer.next(), Time::ZERO, "{sent}");
+            pacer.on_sent(Time::ZERO, 1250, Some(Rate::from_mbps_f64(10.0)));
+        }
+        assert_eq!(pacer.next(), Time::from_millis(1));
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl Sender {
         if let Mode::Reducing { prr, .. } = &mut self.mode {
             prr.on_sent(u64::from(len));
         }
-        self.pacer.on_sent(now, len + TCP_HEADER, self.pacing_rate());
+        self.pacer.on_sent(now, len, self.pacing_rate());
         let restart = match self.timer {
             None => true,
             Some((_, Due::Probe)) => again.is_none(),
