@@ -3,14 +3,13 @@
 pub mod interrupt;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use lowtide_lab::run::{Options, Outcome};
-use lowtide_lab::{measure, run, site};
-use lowtide_scenario::{Scenario, Summary};
+use lowtide_lab::run::Options;
+use lowtide_lab::{run, series, site};
+use lowtide_scenario::{ResultDir, Scenario, Summary};
 
 use crate::human;
 
@@ -36,12 +35,13 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<ExitCode> {
     let scenario = args.set.iter().try_fold(Scenario::load(&args.scenario)?, |scenario, set| {
         let (key, value) = set.split_once('=').with_context(|| format!("--set {set}: it is KEY=VALUE"))?;
-        Ok::<_, anyhow::Error>(scenario.with(key, value_of(value))?)
+        Ok::<_, anyhow::Error>(scenario.with(key, lowtide_scenario::scenario::value(value))?)
     })?;
     let options = options()?;
     eprintln!("lowtide: {} runs for {}", scenario.name, human::span(scenario.duration_s));
     let outcome = run::run(&scenario, &options)?;
-    write(&args.out, &scenario, &outcome).with_context(|| format!("--out {}: cannot be written", args.out.display()))?;
+    ResultDir::write(&args.out, &scenario.to_toml()?, &outcome.summary, Some(&series::of(&outcome)))
+        .with_context(|| format!("--out {}: cannot be written", args.out.display()))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcome.summary)?);
     } else {
@@ -68,40 +68,6 @@ pub fn warn_if_stalled(summary: &Summary) {
             late.p50, late.p99, late.max
         );
     }
-}
-
-/// A value as TOML has it; what is none is a string.
-fn value_of(text: &str) -> toml::Value {
-    text.parse().unwrap_or_else(|_| toml::Value::String(text.to_owned()))
-}
-
-/// The result folder: `summary.json`, the scenario as it was run, and the series.
-pub fn write(folder: &Path, scenario: &Scenario, outcome: &Outcome) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join("scenario.toml"), toml::to_string(scenario)?)?;
-    fs::write(folder.join("series.csv"), series(outcome))?;
-    Ok(outcome.summary.write(folder)?)
-}
-
-/// One line a value: seconds of the scenario, whose, what, how much.
-fn series(outcome: &Outcome) -> String {
-    let mut text = String::from("time_s,name,quantity,value\n");
-    let mut line = |at: f64, name: &str, quantity: &str, value: f64| {
-        let _ = writeln!(text, "{at:.3},{name},{quantity},{value}");
-    };
-    for (at, ms) in measure::queue_delay(outcome) {
-        line(at, "forward", "queue_delay_ms", ms);
-    }
-    for trace in &outcome.traces {
-        for (quantity, points) in [
-            ("throughput_bps", measure::throughput(trace, &outcome.link, outcome.zero)),
-            ("window_bytes", measure::window(trace, outcome.zero)),
-            ("added_delay_ms", measure::added_delay(trace, outcome.zero)),
-        ] {
-            points.into_iter().for_each(|(at, value)| line(at, &trace.job.name, quantity, value));
-        }
-    }
-    text
 }
 
 fn table(summary: &Summary) -> String {

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the command is what prints")]
 
+mod bench;
 mod demo;
 mod doctor;
 mod hierarchy;
@@ -46,6 +47,7 @@ enum Command {
     Top(top::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
+    Bench(bench::Args),
     Lab(lab::Args),
     Papers(papers::Args),
     Plot(plot::Args),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Demo(args) => demo::main(&args),
+        Command::Bench(args) => bench::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Papers(args) => papers::main(&args),
         Command::Plot(args) => plot::main(&args),

@@ -13,6 +13,7 @@ pub mod plan;
 pub mod probe;
 pub mod programs;
 pub mod run;
+pub mod series;
 pub mod server;
 pub mod site;
 pub mod tun;

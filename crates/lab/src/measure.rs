@@ -68,7 +68,7 @@ fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time) -> FlowRe
     let (from, to) = (job.runs.start.max(scenario.warmup_s), job.runs.end.min(scenario.duration_s));
     let goodput = goodput(trace, zero, from, to);
     let losses = |seen: &Seen| seen.losses.get(&job.port).copied().unwrap_or(0);
-    let cc = if job.flow.lab.lowtide { format!("{}+lowtide", job.cc) } else { job.cc.clone() };
+    let cc = if job.managed.is_some() { format!("{}+lowtide", job.cc) } else { job.cc.clone() };
     let completions = &trace.said.completions;
     FlowResult {
         name: job.name.clone(),

@@ -12,16 +12,26 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 /// `struct nlmsghdr`: length, type, flags, sequence, port.
 const HEADER: usize = 16;
 
-/// Sets device `name` up, with the transmit queue length `queue` where one is given.
-pub fn up(name: &str, queue: Option<u32>) -> Result<()> {
+/// What else is set on a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Device {
+    /// The largest IP packet.
+    pub mtu: u32,
+    /// Packets that its own queue holds.
+    pub queue: u32,
+}
+
+/// Sets device `name` up, and what `device` says where it is given.
+pub fn up(name: &str, device: Option<Device>) -> Result<()> {
     let index = if_nametoindex(name).with_context(|| format!("no device {name} in this network namespace"))?;
     // struct ifinfomsg: family, pad, type, index, flags, change.
     let mut body = vec![libc::AF_UNSPEC as u8, 0, 0, 0];
     body.extend(index.to_ne_bytes());
     body.extend((libc::IFF_UP as u32).to_ne_bytes());
     body.extend((libc::IFF_UP as u32).to_ne_bytes());
-    if let Some(packets) = queue {
-        attribute(&mut body, libc::IFLA_TXQLEN, &packets.to_ne_bytes());
+    if let Some(device) = device {
+        attribute(&mut body, libc::IFLA_MTU, &device.mtu.to_ne_bytes());
+        attribute(&mut body, libc::IFLA_TXQLEN, &device.queue.to_ne_bytes());
     }
     request(libc::RTM_NEWLINK, 0, &body).with_context(|| format!("setting {name} up"))
 }

@@ -60,6 +60,10 @@ pub struct Bin {
     pub start: Time,
     /// The longest time a packet that left in it had queued.
     pub queue_delay: Span,
+    /// The longest queue that a packet found, itself included.
+    pub queue_bytes: u64,
+    /// The same in packets.
+    pub queue_packets: u64,
     /// Bytes carried, each server's port.
     pub bytes: BTreeMap<u16, u64>,
 }
@@ -138,9 +142,12 @@ impl Path {
     pub fn offer(&mut self, now: Time, ip: &[u8], pool: &mut Pool) {
         self.account(now);
         self.queue.enqueue(pool.packet(ip, self.config.header, now), now, &mut self.dropped);
+        let (bytes, packets) = (self.queue.bytes(), self.queue.packets() as u64);
         if self.measure.contains(&now) {
-            self.seen.queue_max = self.seen.queue_max.max(self.queue.bytes());
+            self.seen.queue_max = self.seen.queue_max.max(bytes);
         }
+        let bin = self.bin(now);
+        (bin.queue_bytes, bin.queue_packets) = (bin.queue_bytes.max(bytes), bin.queue_packets.max(packets));
         if self.sending.is_none() {
             self.start(now, pool);
         }

@@ -8,7 +8,10 @@ use lowtide_net::ImpairConfig;
 use lowtide_scenario::scenario::{Direction, Dumbbell, Kind};
 use lowtide_scenario::{Flow, Scenario, Topology, Traffic};
 use lowtide_units::{Rate, Span};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
+use crate::packet::MTU;
 use crate::path::PathConfig;
 use crate::probe::Beat;
 
@@ -16,6 +19,10 @@ use crate::probe::Beat;
 const FIRST_PORT: u16 = 5001;
 /// IPv4 and UDP headers: what a datagram is longer than its payload.
 const DATAGRAM_HEADERS: u32 = 28;
+/// IPv4 and TCP headers with timestamps: what a packet is longer than its segment.
+const SEGMENT_HEADERS: u32 = 52;
+/// The smallest MTU that IPv4 guarantees (RFC 791).
+const MIN_MTU: u32 = 576;
 /// More bytes than any run of the laboratory can carry.
 const ENDLESS: u64 = 1 << 40;
 
@@ -30,6 +37,8 @@ pub struct Job {
     pub port: u16,
     /// The congestion control as the kernel calls it.
     pub cc: String,
+    /// `lowtide run --target` of what manages its receiver, if anything does.
+    pub managed: Option<String>,
     /// When it runs, in seconds of the scenario.
     pub runs: Range<f64>,
     /// What it does.
@@ -104,14 +113,17 @@ fn on_top(impair: ImpairConfig, delay_ms: f64) -> ImpairConfig {
 /// The jobs, in the scenario's order.
 pub fn jobs(scenario: &Scenario) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
+    let mut dice = SmallRng::seed_from_u64(scenario.seed);
     for flow in &scenario.flows {
         for number in 0..flow.count {
             let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, number + 1) };
-            let start = flow.start_s + flow.stagger_s * f64::from(number);
+            let jitter = if flow.start_jitter_s > 0.0 { dice.random_range(0.0..flow.start_jitter_s) } else { 0.0 };
+            let start = flow.start_s + flow.stagger_s * f64::from(number) + jitter;
             let stop = flow.stop_s.unwrap_or(scenario.duration_s).min(scenario.duration_s);
             ensure!(start < stop, "flow `{name}` starts at {start} s, when it is over: give it a smaller `start_s` or a longer run");
             let port = FIRST_PORT + jobs.len() as u16;
-            jobs.push(Job { work: work(flow)?, cc: kernel_name(&flow.cc).to_owned(), name, flow: flow.clone(), port, runs: start..stop });
+            let (cc, managed) = (kernel_name(&flow.cc).to_owned(), managed(flow)?);
+            jobs.push(Job { work: work(flow)?, cc, managed, name, flow: flow.clone(), port, runs: start..stop });
         }
     }
     Ok(jobs)
@@ -124,6 +136,32 @@ fn kernel_name(cc: &str) -> &str {
         "newreno" => "reno",
         other => other,
     }
+}
+
+/// A flow is managed if it asks for it here (`lab.lowtide`) or is of the simulator's kind that means the same.
+fn managed(flow: &Flow) -> Result<Option<String>> {
+    let target = match (&flow.receiver, flow.kind) {
+        (Some(receiver), Kind::Rledbat) => receiver.target.as_str(),
+        _ if flow.lab.lowtide => flow.lab.target.as_str(),
+        _ => return Ok(None),
+    };
+    match target {
+        "enhanced" => Ok(Some("enhanced".to_owned())),
+        "ledbat++" | "ledbat_pp" => Ok(Some("ledbat++".to_owned())),
+        other => bail!("flow `{}`: the kernel part has the targets `enhanced` and `ledbat_pp`; for `{other}` run `lowtide sim`", flow.name),
+    }
+}
+
+/// The MTU that gives the scenario's TCP flows their segments: one for all, since they share the devices.
+pub fn mtu(scenario: &Scenario) -> Result<u32> {
+    let streams = || scenario.flows.iter().filter(|f| f.kind != Kind::Udp && f.count > 0);
+    let mss = streams().map(|f| f.tcp.mss).max().unwrap_or(MTU as u32 - SEGMENT_HEADERS);
+    if let Some(other) = streams().find(|f| f.tcp.mss != mss) {
+        bail!("flow `{}`: in the laboratory all TCP flows have one `tcp.mss`, here {mss}", other.name);
+    }
+    let mtu = mss + SEGMENT_HEADERS;
+    ensure!((MIN_MTU..=MTU as u32).contains(&mtu), "`tcp.mss` = {mss}: the laboratory has {} to {}", MIN_MTU - SEGMENT_HEADERS, MTU as u32 - SEGMENT_HEADERS);
+    Ok(mtu)
 }
 
 fn work(flow: &Flow) -> Result<Work> {
@@ -176,10 +214,29 @@ mod tests {
     }
 
     #[test]
+    fn the_simulators_rledbat_is_lowtide_run_here() {
+        let s = scenario("[[flows]]\nname = \"a\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { target = \"ledbat_pp\" }\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nlab = { lowtide = true }\n[[flows]]\nname = \"c\"\ncc = \"cubic\"");
+        let seen: Vec<_> = jobs(&s).unwrap().into_iter().map(|j| j.managed).collect();
+        assert_eq!(seen, [Some("ledbat++".to_owned()), Some("enhanced".to_owned()), None]);
+    }
+
+    #[test]
+    fn segments_decide_the_mtu_and_starts_are_drawn_by_the_seed() {
+        let s = scenario("[[flows]]\nname = \"a\"\ncc = \"cubic\"\ntcp = { mss = 1390 }\nstart_jitter_s = 2.0");
+        assert_eq!(mtu(&s).unwrap(), 1442);
+        assert_eq!(mtu(&scenario("[[flows]]\nname = \"a\"\ncc = \"cubic\"")).unwrap(), 1500);
+        assert!(mtu(&scenario("[[flows]]\nname = \"a\"\ncc = \"cubic\"\ntcp = { mss = 8948 }")).is_err());
+        let starts = |seed| (1..20).map(|n| jobs(&Scenario { seed: seed + n, ..s.clone() }).unwrap()[0].runs.start).collect::<Vec<_>>();
+        assert_eq!(starts(1), starts(1));
+        assert!(starts(1).iter().all(|start| (0.0..2.0).contains(start)) && starts(1).iter().any(|start| *start > 1.0));
+    }
+
+    #[test]
     fn what_cannot_be_run_is_refused_by_name() {
         for (flow, word) in [
             ("name = \"u\"\nkind = \"utp\"\ncc = \"ledbat\"", "uTP"),
             ("name = \"p\"\ncc = \"cubic\"\ntraffic = { kind = \"poisson\", arrivals_per_s = 1.0, mean_bytes = 1e4 }", "Poisson"),
+            ("name = \"r\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { target = \"rledbat-s0\" }", "rledbat-s0"),
             ("name = \"w\"\ncc = \"cubic\"\nlab = { program = \"wget\" }", "wget"),
             ("name = \"l\"\ncc = \"cubic\"\nstart_s = 10.0", "start_s"),
         ] {

@@ -154,11 +154,11 @@ impl Ground<'_> {
 
     /// `program`, under `lowtide run` where the scenario wants it.
     fn command(&self, job: &Job, program: &str) -> Command {
-        match (self.lowtide, job.flow.lab.lowtide) {
-            (Some(lowtide), true) => {
+        match (self.lowtide, &job.managed) {
+            (Some(lowtide), Some(target)) => {
                 let mut command = Command::new(lowtide);
                 let report = OsString::from(self.report(job));
-                command.args(["run", "--quiet", "--target", &job.flow.lab.target, "--name", &job.name, "--json"]).arg(report).args(["--", program]);
+                command.args(["run", "--quiet", "--target", target, "--name", &job.name, "--json"]).arg(report).args(["--", program]);
                 command
             }
             _ => Command::new(program),

@@ -89,7 +89,7 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
     let folder = tempfile::Builder::new().prefix("lowtide-lab-").tempdir().context("making a temporary folder")?;
     let zero = clock::now() + LEAD;
     let at = |seconds: f64| zero + Span::from_secs_f64(seconds);
-    let site = Site::new(up, down, at(scenario.warmup_s)..at(scenario.duration_s))?;
+    let site = Site::new(plan::mtu(scenario)?, up, down, at(scenario.warmup_s)..at(scenario.duration_s))?;
     let _reflectors = jobs.iter().filter(|j| matches!(j.work, Work::Call(_))).map(|j| Reflector::new(&site.server, SERVER, j.port)).collect::<Result<Vec<_>>>()?;
     // A failure in one flow ends the others: their threads watch this flag and the caller's.
     let stop = AtomicBool::new(false);

@@ -9,6 +9,7 @@ use lowtide_units::Time;
 
 use crate::link::{Link, Record};
 use crate::netns::Namespace;
+use crate::packet::MTU;
 use crate::path::PathConfig;
 use crate::tun::Tun;
 
@@ -21,7 +22,7 @@ const PREFIX: u8 = 24;
 /// Whether this process may make a laboratory, and if not, why.
 pub fn ready() -> Result<()> {
     let space = Namespace::new()?;
-    Tun::new(&space, "tun0", &[CLIENT], PREFIX).map(drop)
+    Tun::new(&space, "tun0", &[CLIENT], PREFIX, MTU as u32).map(drop)
 }
 
 /// Two namespaces and the link between them, gone when dropped.
@@ -35,11 +36,11 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes both namespaces and starts the link, which measures during `measure`. `up` is the client's way to the server.
-    pub fn new(up: PathConfig, down: PathConfig, measure: Range<Time>) -> Result<Site> {
+    /// Makes both namespaces and starts the link, whose packets are of at most `mtu` bytes and which measures during `measure`. `up` is the client's way to the server.
+    pub fn new(mtu: u32, up: PathConfig, down: PathConfig, measure: Range<Time>) -> Result<Site> {
         let (client, server) = (Namespace::new()?, Namespace::new()?);
-        let near = Tun::new(&client, "tun0", &[CLIENT], PREFIX)?;
-        let far = Tun::new(&server, "tun0", &[SERVER], PREFIX)?;
+        let near = Tun::new(&client, "tun0", &[CLIENT], PREFIX, mtu)?;
+        let far = Tun::new(&server, "tun0", &[SERVER], PREFIX, mtu)?;
         let link = Link::start(near, far, up, down, measure)?;
         Ok(Site { client, server, link })
     }

@@ -24,7 +24,7 @@ pub struct Tun {
 
 impl Tun {
     /// A device `name` inside `space`, up, with the first of `addresses` as its own; the others are further hosts.
-    pub fn new(space: &Namespace, name: &str, addresses: &[Ipv4Addr], prefix: u8) -> Result<Tun> {
+    pub fn new(space: &Namespace, name: &str, addresses: &[Ipv4Addr], prefix: u8, mtu: u32) -> Result<Tun> {
         space.enter(|| {
             let file = OpenOptions::new()
                 .read(true)
@@ -44,7 +44,7 @@ impl Tun {
             for address in addresses {
                 netlink::address(name, *address, prefix)?;
             }
-            netlink::up(name, Some(TX_QUEUE))?;
+            netlink::up(name, Some(netlink::Device { mtu, queue: TX_QUEUE }))?;
             Ok(Tun { file })
         })
     }

@@ -43,7 +43,7 @@ fn one_cubic_download_fills_the_line_and_a_call_beside_it_sees_the_queue() {
     }
     let begin = clock::now() + Span::from_millis(2500);
     let end = begin + Span::from_millis(3000);
-    let site = Site::new(path(20.0), path(20.0), begin..end).unwrap();
+    let site = Site::new(1500, path(20.0), path(20.0), begin..end).unwrap();
     let server = Server::new(&site.server, SERVER, 5000, "cubic").unwrap();
     let _reflector = Reflector::new(&site.server, SERVER, 5001).unwrap();
     let call = Call::new(&site.client, (SERVER, 5001).into(), CALL, begin, end, Arc::new(AtomicBool::new(false))).unwrap();

@@ -1,0 +1,85 @@
+//! The numbers of one result that a row may name. Knows results only.
+
+use lowtide_scenario::result::FlowResult;
+use lowtide_scenario::{ResultDir, Scenario};
+
+/// The added delay above which a packet of a call comes too late (Bagnulo 2023 sec. 6.1: the target of LEDBAT++).
+const TOO_LATE_MS: f64 = 60.0;
+
+/// The value that `name` names: `share.bulk`, `jain`, …; none if the result has no such value.
+///
+/// With a flow or a group: `share`, `goodput` (Mbit/s), `completion` (s), `loss`, `in_time` (the part of a call's packets that
+/// the queue added less than 60 ms to). Of the whole: `jain`, `utilisation`, `queue_p95` (ms), `queue_max` (bytes), `drops`,
+/// `late_p50`, `late_p99`, `late_max` (ms).
+pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
+    let summary = &result.summary;
+    if let Some((what, who)) = name.split_once('.') {
+        let flows: Vec<&FlowResult> = summary.flows.iter().filter(|f| f.name == who || f.group == who).collect();
+        let sum = |value: fn(&FlowResult) -> f64| (!flows.is_empty()).then(|| flows.iter().map(|f| value(f)).sum::<f64>());
+        return match what {
+            "share" => sum(|f| f.share),
+            "goodput" => sum(|f| f.goodput_bps / 1e6),
+            "completion" => flows.first()?.completion_s,
+            "in_time" => in_time(result, who),
+            _ => None,
+        };
+    }
+    let forward = summary.bottlenecks.first()?;
+    let late = summary.lateness_ms;
+    match name {
+        "jain" => Some(summary.jain),
+        "utilisation" => Some(forward.utilisation),
+        "queue_p95" => Some(forward.queue_delay_ms.p95),
+        "queue_max" => Some(forward.queue_bytes.max),
+        "drops" => Some(forward.drops as f64),
+        "late_p50" => late.map(|l| l.p50),
+        "late_p99" => late.map(|l| l.p99),
+        "late_max" => late.map(|l| l.max),
+        _ => None,
+    }
+}
+
+/// Against the call's own fastest packet; only after the warm-up.
+fn in_time(result: &ResultDir, who: &str) -> Option<f64> {
+    let warmup = Scenario::parse(&result.scenario).ok()?.warmup_s;
+    let points = || result.series.iter().flat_map(|s| &s.flows).filter(|p| p.flow == who && !p.rtt_ms.is_nan());
+    let base = points().map(|p| p.rtt_ms).min_by(f64::total_cmp)?;
+    let measured: Vec<f64> = points().filter(|p| p.time_s >= warmup).map(|p| p.rtt_ms - base).collect();
+    Some(measured.iter().filter(|added| **added < TOO_LATE_MS).count() as f64 / measured.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_scenario::{Bottleneck, FlowPoint, Series, Summary};
+
+    use super::*;
+
+    fn result() -> ResultDir {
+        let flow = |name: &str, group: &str, share| FlowResult { name: name.into(), group: group.into(), share, ..FlowResult::default() };
+        let point = |at, rtt_ms| FlowPoint { rtt_ms, ..FlowPoint::at(at, "call") };
+        ResultDir {
+            path: std::path::PathBuf::new(),
+            scenario: "duration_s = 9.0\nwarmup_s = 1.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 1.0\nrtt_ms = 1.0\nqueue = { kind = \"drop_tail\", ms = 9 }".into(),
+            summary: Summary {
+                flows: vec![flow("low.1", "low", 0.1), flow("low.2", "low", 0.2), flow("call", "call", 0.3)],
+                bottlenecks: vec![Bottleneck { utilisation: 0.7, ..Bottleneck::default() }],
+                ..Summary::default()
+            },
+            series: Some(Series { flows: vec![point(0.5, 20.0), point(2.0, 79.9), point(3.0, 80.0), point(4.0, 200.0)], queues: Vec::new() }),
+        }
+    }
+
+    #[test]
+    fn a_group_is_summed_and_what_is_not_there_is_none() {
+        let result = result();
+        let value = |name| named(&result, name);
+        assert!((value("share.low").expect("a group") - 0.3).abs() < 1e-12);
+        assert_eq!((value("share.low.2"), value("utilisation")), (Some(0.2), Some(0.7)));
+        assert_eq!((value("share.nobody"), value("late_p50"), value("nonsense")), (None, None, None));
+    }
+
+    #[test]
+    fn a_packet_is_in_time_below_sixty_ms_over_the_fastest_once_the_warmup_is_over() {
+        assert_eq!(named(&result(), "in_time.call"), Some(1.0 / 3.0));
+    }
+}
