@@ -169,7 +169,14 @@ impl Progress {
         let left = self.start.elapsed().as_secs_f64() / self.seconds_done * (self.seconds_all - self.seconds_done);
         let (start, end) = if std::io::stderr().is_terminal() { ("\r", if self.done == self.all { "\n" } else { "" }) } else { ("", "\n") };
         let note = if stalled { ", stalled by the host" } else { "" };
-        eprint!("{start}{} of {}: {} run {}{note}; about {} left   {end}", self.done, self.all, one.scenario.name, one.scenario.seed, human::span(left));
+        eprint!(
+            "{start}{} of {}: {} run {}{note}; about {} left   {end}",
+            self.done,
+            self.all,
+            one.scenario.name,
+            one.scenario.seed,
+            human::span(left)
+        );
         // Nobody is harmed by a progress line that cannot be written.
         let _ = std::io::stderr().flush();
     }

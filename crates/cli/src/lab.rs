@@ -74,10 +74,30 @@ fn table(summary: &Summary) -> String {
     let mut text = String::new();
     for b in &summary.bottlenecks {
         let d = &b.queue_delay_ms;
-        let _ = writeln!(text, "{:<12} {:>5.1} % of {}; queueing {:.1} ms p50, {:.1} p95, {:.1} max; {} drops", b.name, b.utilisation * 100.0, human::rate(b.capacity_bps as u64), d.p50, d.p95, d.max, b.drops);
+        let _ = writeln!(
+            text,
+            "{:<12} {:>5.1} % of {}; queueing {:.1} ms p50, {:.1} p95, {:.1} max; {} drops",
+            b.name,
+            b.utilisation * 100.0,
+            human::rate(b.capacity_bps as u64),
+            d.p50,
+            d.p95,
+            d.max,
+            b.drops
+        );
     }
     for f in &summary.flows {
-        let _ = write!(text, "{:<12} {:<16} {:>12} {:>5.1} %  rtt {:>6.1} ms p50 {:>6.1} p95  {} sent again", f.name, f.cc, human::rate(f.goodput_bps as u64), f.share * 100.0, f.rtt_ms.p50, f.rtt_ms.p95, f.retransmits);
+        let _ = write!(
+            text,
+            "{:<12} {:<16} {:>12} {:>5.1} %  rtt {:>6.1} ms p50 {:>6.1} p95  {} sent again",
+            f.name,
+            f.cc,
+            human::rate(f.goodput_bps as u64),
+            f.share * 100.0,
+            f.rtt_ms.p50,
+            f.rtt_ms.p95,
+            f.retransmits
+        );
         let _ = f.completion_s.map(|s| write!(text, "  in {s:.2} s"));
         let _ = f.jitter_ms.map(|ms| write!(text, "  jitter {ms:.2} ms"));
         text.push('\n');

@@ -21,5 +21,9 @@ pub fn wait_readable(source: &impl AsFd, until: Time) {
 /// Sleeps for `span` or until one of `sources` is ready.
 pub fn wait_any(sources: &mut [PollFd<'_>], span: Span) {
     // An interrupted wait is a short one: every caller looks at the clock again.
-    let _ = ppoll(sources, Some(TimeSpec::new((span.nanos() / 1_000_000_000) as i64, (span.nanos() % 1_000_000_000) as i64)), Some(SigSet::empty()));
+    let _ = ppoll(
+        sources,
+        Some(TimeSpec::new((span.nanos() / 1_000_000_000) as i64, (span.nanos() % 1_000_000_000) as i64)),
+        Some(SigSet::empty()),
+    );
 }

@@ -1,8 +1,8 @@
 //! The user-space link: one thread that carries packets between two TUN devices through two paths, in real time. Knows the
 //! clock; what happens to a packet on its way is the path's affair.
 
-use std::os::fd::AsFd;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};

@@ -106,7 +106,8 @@ fn goodput(trace: &Trace, zero: Time, from: f64, to: f64) -> f64 {
         let heard = echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).count();
         return heard as f64 * call_bytes(&trace.job) * 8.0 / (to - from);
     }
-    (acked_at(&trace.samples, zero + Span::from_secs_f64(to)) - acked_at(&trace.samples, zero + Span::from_secs_f64(from))) * 8.0 / (to - from)
+    (acked_at(&trace.samples, zero + Span::from_secs_f64(to)) - acked_at(&trace.samples, zero + Span::from_secs_f64(from))) * 8.0
+        / (to - from)
 }
 
 fn call_bytes(job: &Job) -> f64 {
@@ -143,7 +144,12 @@ fn retransmits(trace: &Trace) -> u64 {
 fn rtts(trace: &Trace, zero: Time, from: f64, to: f64) -> Rtts {
     let mut all: Vec<f64> = match &trace.echoes {
         Some(echoes) => echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).map(|e| e.rtt().millis_f64()).collect(),
-        None => trace.samples.iter().filter(|s| s.stats.srtt_us > 0 && within(s.at, zero, from, to)).map(|s| f64::from(s.stats.srtt_us) / 1e3).collect(),
+        None => trace
+            .samples
+            .iter()
+            .filter(|s| s.stats.srtt_us > 0 && within(s.at, zero, from, to))
+            .map(|s| f64::from(s.stats.srtt_us) / 1e3)
+            .collect(),
     };
     all.sort_by(f64::total_cmp);
     let at = |q: f64| all.get(((q * all.len() as f64).ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
@@ -169,7 +175,12 @@ fn jain_short(scenario: &Scenario, traces: &[Trace], zero: Time) -> f64 {
 pub fn throughput(trace: &Trace, link: &Record, zero: Time) -> Vec<(f64, f64)> {
     let port = trace.job.port;
     let rate = |bytes: u64| Rate::from_bytes_over(bytes, crate::path::BIN).bps() as f64;
-    link.back.bins.iter().filter(|b| b.start >= zero).map(|b| (b.start.since(zero).secs_f64(), rate(b.bytes.get(&port).copied().unwrap_or(0)))).collect()
+    link.back
+        .bins
+        .iter()
+        .filter(|b| b.start >= zero)
+        .map(|b| (b.start.since(zero).secs_f64(), rate(b.bytes.get(&port).copied().unwrap_or(0))))
+        .collect()
 }
 
 /// The queueing delay at the bottleneck on the way down: seconds of the scenario, ms, the worst of each tenth of a second.

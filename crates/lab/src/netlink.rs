@@ -44,7 +44,8 @@ pub fn address(name: &str, address: Ipv4Addr, prefix: u8) -> Result<()> {
     body.extend(index.to_ne_bytes());
     attribute(&mut body, libc::IFA_LOCAL, &address.octets());
     attribute(&mut body, libc::IFA_ADDRESS, &address.octets());
-    request(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body).with_context(|| format!("putting {address}/{prefix} on {name}"))
+    request(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
+        .with_context(|| format!("putting {address}/{prefix} on {name}"))
 }
 
 fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
@@ -56,7 +57,8 @@ fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 
 /// Sends one request and waits for its acknowledgement.
 fn request(kind: u16, flags: i32, body: &[u8]) -> Result<()> {
-    let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute).context("opening a netlink socket")?;
+    let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)
+        .context("opening a netlink socket")?;
     let mut message = Vec::with_capacity(HEADER + body.len());
     message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
     message.extend(kind.to_ne_bytes());

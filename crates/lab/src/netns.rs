@@ -28,14 +28,15 @@ impl Namespace {
     /// A new namespace: loopback up, and no memory of earlier connections' thresholds (facts: the laboratory's small print).
     pub fn new() -> Result<Namespace> {
         let made = thread::scope(|scope| {
-            scope.spawn(|| -> Result<Namespace> {
-                unshare(CloneFlags::CLONE_NEWNET).context("a network namespace needs root (CAP_SYS_ADMIN)")?;
-                let file = File::open("/proc/thread-self/ns/net").context("opening the new network namespace")?;
-                netlink::up("lo", None)?;
-                fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").context("setting tcp_no_metrics_save in the new namespace")?;
-                Ok(Namespace { file })
-            })
-            .join()
+            scope
+                .spawn(|| -> Result<Namespace> {
+                    unshare(CloneFlags::CLONE_NEWNET).context("a network namespace needs root (CAP_SYS_ADMIN)")?;
+                    let file = File::open("/proc/thread-self/ns/net").context("opening the new network namespace")?;
+                    netlink::up("lo", None)?;
+                    fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").context("setting tcp_no_metrics_save in the new namespace")?;
+                    Ok(Namespace { file })
+                })
+                .join()
         });
         made.map_err(|_| anyhow!("the thread that makes a network namespace died"))?
     }

@@ -160,7 +160,12 @@ pub fn mtu(scenario: &Scenario) -> Result<u32> {
         bail!("flow `{}`: in the laboratory all TCP flows have one `tcp.mss`, here {mss}", other.name);
     }
     let mtu = mss + SEGMENT_HEADERS;
-    ensure!((MIN_MTU..=MTU as u32).contains(&mtu), "`tcp.mss` = {mss}: the laboratory has {} to {}", MIN_MTU - SEGMENT_HEADERS, MTU as u32 - SEGMENT_HEADERS);
+    ensure!(
+        (MIN_MTU..=MTU as u32).contains(&mtu),
+        "`tcp.mss` = {mss}: the laboratory has {} to {}",
+        MIN_MTU - SEGMENT_HEADERS,
+        MTU as u32 - SEGMENT_HEADERS
+    );
     Ok(mtu)
 }
 
@@ -171,14 +176,20 @@ fn work(flow: &Flow) -> Result<Work> {
     }
     match (&flow.traffic, flow.kind, flow.direction) {
         (Traffic::Cbr { rate_kbps, packet_bytes }, Kind::Udp, _) => {
-            ensure!(*rate_kbps > 0.0 && *packet_bytes >= DATAGRAM_HEADERS + 24, "flow `{name}`: the probe needs packets of {} bytes or more", DATAGRAM_HEADERS + 24);
+            ensure!(
+                *rate_kbps > 0.0 && *packet_bytes >= DATAGRAM_HEADERS + 24,
+                "flow `{name}`: the probe needs packets of {} bytes or more",
+                DATAGRAM_HEADERS + 24
+            );
             let interval = Span::from_secs_f64(f64::from(*packet_bytes) * 8.0 / (rate_kbps * 1e3));
             Ok(Work::Call(Beat { size: (packet_bytes - DATAGRAM_HEADERS) as usize, interval }))
         }
         (_, Kind::Udp, _) => bail!("flow `{name}`: over UDP the laboratory has only `traffic = {{ kind = \"cbr\", … }}`"),
         (Traffic::Bulk, _, direction) if flow.lab.program == "iperf3" => Ok(Work::Iperf { up: direction == Direction::Reverse }),
         (_, _, Direction::Reverse) => bail!("flow `{name}`: uploads in the laboratory are bulk and need `lab.program = \"iperf3\"`"),
-        _ if flow.lab.program != "curl" => bail!("flow `{name}`: `lab.program` is `curl` or, for bulk traffic, `iperf3`; not `{}`", flow.lab.program),
+        _ if flow.lab.program != "curl" => {
+            bail!("flow `{name}`: `lab.program` is `curl` or, for bulk traffic, `iperf3`; not `{}`", flow.lab.program)
+        }
         (Traffic::Bulk, ..) => Ok(Work::Fetch { bytes: ENDLESS, every: None }),
         (Traffic::Finite { bytes }, ..) => Ok(Work::Fetch { bytes: *bytes, every: None }),
         (Traffic::Repeat { bytes, every_s }, ..) => Ok(Work::Fetch { bytes: *bytes, every: Some(*every_s) }),
@@ -204,7 +215,9 @@ mod tests {
 
     #[test]
     fn each_of_several_has_a_name_and_a_port_and_its_own_rtt_on_the_way_down() {
-        let s = scenario("[[flows]]\nname = \"a\"\ncc = \"bbr1\"\ncount = 2\nstagger_s = 3.0\n[[flows]]\nname = \"far\"\ncc = \"cubic\"\nrtt_ms = 100.0");
+        let s = scenario(
+            "[[flows]]\nname = \"a\"\ncc = \"bbr1\"\ncount = 2\nstagger_s = 3.0\n[[flows]]\nname = \"far\"\ncc = \"cubic\"\nrtt_ms = 100.0",
+        );
         let jobs = jobs(&s).unwrap();
         let seen: Vec<_> = jobs.iter().map(|j| (j.name.as_str(), j.port, j.cc.as_str(), j.runs.start)).collect();
         assert_eq!(seen, [("a.1", 5001, "bbr", 0.0), ("a.2", 5002, "bbr", 3.0), ("far", 5003, "cubic", 0.0)]);
@@ -215,7 +228,9 @@ mod tests {
 
     #[test]
     fn the_simulators_rledbat_is_lowtide_run_here() {
-        let s = scenario("[[flows]]\nname = \"a\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { target = \"ledbat_pp\" }\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nlab = { lowtide = true }\n[[flows]]\nname = \"c\"\ncc = \"cubic\"");
+        let s = scenario(
+            "[[flows]]\nname = \"a\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { target = \"ledbat_pp\" }\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nlab = { lowtide = true }\n[[flows]]\nname = \"c\"\ncc = \"cubic\"",
+        );
         let seen: Vec<_> = jobs(&s).unwrap().into_iter().map(|j| j.managed).collect();
         assert_eq!(seen, [Some("ledbat++".to_owned()), Some("enhanced".to_owned()), None]);
     }

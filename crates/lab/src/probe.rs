@@ -138,7 +138,10 @@ fn call(socket: &UdpSocket, beat: Beat, start: Time, end: Time, stop: &AtomicBoo
     let mut next = start;
     loop {
         let now = clock::now();
-        if stop.load(Ordering::Relaxed) || now >= end + Span::from_nanos(GRACE.as_nanos() as u64) || (now >= end && echoes.echoes.len() as u64 == echoes.sent) {
+        if stop.load(Ordering::Relaxed)
+            || now >= end + Span::from_nanos(GRACE.as_nanos() as u64)
+            || (now >= end && echoes.echoes.len() as u64 == echoes.sent)
+        {
             return Ok(echoes);
         }
         if now >= next && next < end {

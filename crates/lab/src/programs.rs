@@ -97,7 +97,8 @@ impl Ground<'_> {
             let began = clock::now();
             let output = self.fetch(job, server, bytes, end)?;
             if !job.endless() {
-                said.completions.extend(output.lines().filter_map(|l| l.parse().ok()).map(|took| (began.since(self.zero).secs_f64(), took)));
+                said.completions
+                    .extend(output.lines().filter_map(|l| l.parse().ok()).map(|took| (began.since(self.zero).secs_f64(), took)));
             }
             let Some(every) = every else { return Ok(()) };
             // A transfer longer than the beat takes the place of those it covers.
@@ -126,14 +127,23 @@ impl Ground<'_> {
         }
         let (code, output, errors) = self.watch(command, end)?;
         let ended = job.endless() || left < 0.1 || self.stopped();
-        ensure!(code == Some(0) || ended && matches!(code, None | Some(CURL_TIMED_OUT | 143)) || code == Some(CURL_TIMED_OUT), "flow `{}`: curl ended with {code:?}: {}", job.name, errors.trim());
+        ensure!(
+            code == Some(0) || ended && matches!(code, None | Some(CURL_TIMED_OUT | 143)) || code == Some(CURL_TIMED_OUT),
+            "flow `{}`: curl ended with {code:?}: {}",
+            job.name,
+            errors.trim()
+        );
         Ok(output)
     }
 
     fn iperf(&self, job: &Job, up: bool, end: Time) -> Result<Option<serde_json::Value>> {
         let port = job.port.to_string();
         let mut server = Command::new("iperf3");
-        let mut server = self.server.place(server.args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null())).spawn().context("starting iperf3 (apt install iperf3)")?;
+        let mut server = self
+            .server
+            .place(server.args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null()))
+            .spawn()
+            .context("starting iperf3 (apt install iperf3)")?;
         sleep(Duration::from_millis(100));
         let seconds = end.since(clock::now()).secs_f64().ceil().max(1.0);
         let mut command = self.command(job, "iperf3");

@@ -90,10 +90,15 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
     let zero = clock::now() + LEAD;
     let at = |seconds: f64| zero + Span::from_secs_f64(seconds);
     let site = Site::new(plan::mtu(scenario)?, up, down, at(scenario.warmup_s)..at(scenario.duration_s))?;
-    let _reflectors = jobs.iter().filter(|j| matches!(j.work, Work::Call(_))).map(|j| Reflector::new(&site.server, SERVER, j.port)).collect::<Result<Vec<_>>>()?;
+    let _reflectors = jobs
+        .iter()
+        .filter(|j| matches!(j.work, Work::Call(_)))
+        .map(|j| Reflector::new(&site.server, SERVER, j.port))
+        .collect::<Result<Vec<_>>>()?;
     // A failure in one flow ends the others: their threads watch this flag and the caller's.
     let stop = AtomicBool::new(false);
-    let ground = Ground { client: &site.client, server: &site.server, lowtide: Some(&options.lowtide), folder: folder.path(), zero, stop: &stop };
+    let ground =
+        Ground { client: &site.client, server: &site.server, lowtide: Some(&options.lowtide), folder: folder.path(), zero, stop: &stop };
     let done = AtomicBool::new(false);
     let traces = thread::scope(|scope| {
         let flows: Vec<_> = jobs.iter().map(|job| scope.spawn(|| follow(job, &ground, &options.stop))).collect();
@@ -128,7 +133,8 @@ fn follow(job: &Job, ground: &Ground<'_>, interrupt: &Arc<AtomicBool>) -> Result
     let result = match job.work {
         Work::Call(beat) => {
             let at = |seconds: f64| ground.zero + Span::from_secs_f64(seconds);
-            let call = Call::new(ground.client, (SERVER, job.port).into(), beat, at(job.runs.start), at(job.runs.end), Arc::clone(interrupt))?;
+            let call =
+                Call::new(ground.client, (SERVER, job.port).into(), beat, at(job.runs.start), at(job.runs.end), Arc::clone(interrupt))?;
             call.join().map(|echoes| trace.echoes = Some(echoes))
         }
         Work::Iperf { .. } => ground.run(job, None).map(|said| trace.said = said),

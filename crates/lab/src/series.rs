@@ -32,7 +32,8 @@ fn points(trace: &Trace, zero: Time) -> Vec<FlowPoint> {
     if let Some(report) = &trace.said.iperf {
         let intervals = report["intervals"].as_array().into_iter().flatten();
         let value = |i: &serde_json::Value, key: &str| i["sum"][key].as_f64().unwrap_or(f64::NAN);
-        let point = |i| FlowPoint { goodput_bps: value(i, "bits_per_second"), ..FlowPoint::at(trace.job.runs.start + value(i, "end"), name()) };
+        let point =
+            |i| FlowPoint { goodput_bps: value(i, "bits_per_second"), ..FlowPoint::at(trace.job.runs.start + value(i, "end"), name()) };
         return intervals.map(point).collect();
     }
     let pairs = trace.samples.windows(2).filter(|pair| pair[0].at >= zero && pair[1].stats.open > 0);

@@ -61,8 +61,9 @@ impl Server {
     pub fn new(space: &Namespace, address: Ipv4Addr, port: u16, cc: &str) -> Result<Server> {
         let listener = space.enter(|| {
             let listener = TcpListener::bind((address, port)).with_context(|| format!("listening on {address}:{port}"))?;
-            setsockopt(&listener, TcpCongestion, &cc.into())
-                .with_context(|| format!("this kernel has no TCP congestion control {cc} (see net.ipv4.tcp_available_congestion_control)"))?;
+            setsockopt(&listener, TcpCongestion, &cc.into()).with_context(|| {
+                format!("this kernel has no TCP congestion control {cc} (see net.ipv4.tcp_available_congestion_control)")
+            })?;
             Ok(listener)
         })?;
         let state = Arc::new(State::default());
@@ -180,7 +181,8 @@ fn info(stream: &TcpStream) -> Stats {
     let mut raw = [0u8; 256];
     let mut length = raw.len() as libc::socklen_t;
     // SAFETY: the descriptor is open, and `raw` and `length` outlive the call and describe each other.
-    let result = unsafe { libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, raw.as_mut_ptr().cast(), &raw mut length) };
+    let result =
+        unsafe { libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, raw.as_mut_ptr().cast(), &raw mut length) };
     if result != 0 {
         return Stats::default();
     }

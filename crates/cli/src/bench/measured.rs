@@ -62,7 +62,8 @@ fn of<'a>(row: &'a Row, out: &Path) -> Result<Measured<'a>> {
         bail!("row `{}` has no result in {}: run it first, without --kept", row.name, out.display());
     }
     let results = dirs.iter().map(|dir| ResultDir::read(dir)).collect::<std::io::Result<Vec<_>>>()?;
-    let (good, stalled): (Vec<&ResultDir>, Vec<&ResultDir>) = results.iter().partition(|r| !r.summary.lateness_ms.is_some_and(|l| l.stalled));
+    let (good, stalled): (Vec<&ResultDir>, Vec<&ResultDir>) =
+        results.iter().partition(|r| !r.summary.lateness_ms.is_some_and(|l| l.stalled));
     let warmup = row.scenario.as_ref().map_or(0.0, |s| s.warmup_s);
     Ok(Measured {
         row: &row.name,

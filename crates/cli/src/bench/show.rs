@@ -38,7 +38,15 @@ pub fn markdown(parts: &[Part]) -> String {
             let verdict = number.met.map_or("", |met| if met { "met" } else { "**not met**" });
             let paper = number.measure.paper.as_deref().unwrap_or("–");
             let late = row.lateness_ms.map_or_else(String::new, |l| format!("{:.2} / {:.1} / {:.0} ms", l.p50, l.p99, l.max));
-            let cells = [row.says, &number.measure.says, &format!("{}{}", here(number), stalled(row)), &bound(number.measure), verdict, paper, &late];
+            let cells = [
+                row.says,
+                &number.measure.says,
+                &format!("{}{}", here(number), stalled(row)),
+                &bound(number.measure),
+                verdict,
+                paper,
+                &late,
+            ];
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
         for (row, number) in numbers(rows).filter(|(_, n)| n.met == Some(false)) {
