@@ -22,9 +22,11 @@ test: setup     ## every test; what needs root or BPF says so when it is skipped
 papers: build   ## every experiment of the papers in the simulator, and the report: results/papers/report.html
 	target/release/lowtide papers run
 
-bench: build    ## what it costs: on_ack of each algorithm, simulated seconds per second
+bench: build    ## what it reaches and what it costs: the laboratory (40 minutes, root), on_ack, the simulator
 	cargo bench --locked -p lowtide-cc --bench on_ack
 	scripts/bench-sim
+	target/release/lowtide bench link --jobs 1
+	scripts/bench-receive
 
 clean:          ## what was built and what was measured
 	cargo clean

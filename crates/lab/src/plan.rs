@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(mtu(&s).unwrap(), 1442);
         assert_eq!(mtu(&scenario("[[flows]]\nname = \"a\"\ncc = \"cubic\"")).unwrap(), 1500);
         assert!(mtu(&scenario("[[flows]]\nname = \"a\"\ncc = \"cubic\"\ntcp = { mss = 8948 }")).is_err());
-        let starts = |seed| (1..20).map(|n| jobs(&Scenario { seed: seed + n, ..s.clone() }).unwrap()[0].runs.start).collect::<Vec<_>>();
+        let starts = |seed| (1..20u64).map(|n| jobs(&Scenario { seed: seed + n, ..s.clone() }).unwrap()[0].runs.start).collect::<Vec<_>>();
         assert_eq!(starts(1), starts(1));
         assert!(starts(1).iter().all(|start| (0.0..2.0).contains(start)) && starts(1).iter().any(|start| *start > 1.0));
     }

@@ -109,7 +109,7 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
             }
         });
         let traces = flows.into_iter().map(|flow| {
-            let trace = flow.join().map_err(|_| anyhow!("the thread of a flow died")).flatten();
+            let trace = flow.join().map_err(|_| anyhow!("the thread of a flow died")).and_then(|trace| trace);
             stop.fetch_or(trace.is_err(), Ordering::Relaxed);
             trace
         });
