@@ -4,6 +4,7 @@ mod claims;
 mod experiment;
 mod measure;
 mod page;
+mod tracks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +15,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
-use lowtide_scenario::{Scenario, Summary};
+use lowtide_scenario::series::FLOWS;
+use lowtide_scenario::{Scenario, Series, Summary};
+use lowtide_units::Span;
 
 use claims::Judge;
 use experiment::{Claim, Experiment, Point};
 use measure::Values;
+use tracks::Derived;
 
 /// Reproduces the papers' figures and tables.
 #[derive(clap::Args)]
@@ -73,6 +77,8 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 pub struct Measured {
     point: Point,
     values: Values,
+    /// Of the first run, where a plot over time draws it.
+    series: Option<Series>,
 }
 
 /// A claim and what became of it.
@@ -83,9 +89,12 @@ pub struct Verdict<'a> {
 }
 
 /// One simulation that is owed.
-struct Job {
+struct Job<'a> {
+    experiment: &'a Experiment,
     scenario: Scenario,
     dir: PathBuf,
+    /// Whether its series are drawn.
+    keep: bool,
 }
 
 fn run_all(run: &Run, experiments: &[Experiment]) -> Result<ExitCode> {
@@ -118,8 +127,6 @@ fn run_all(run: &Run, experiments: &[Experiment]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-
-
 fn line_of(experiment: &Experiment, verdict: &Verdict) -> String {
     let mark = match verdict.met {
         Some(true) => "met",
@@ -150,7 +157,7 @@ fn dir_of(run: &Run, experiment: &Experiment, point: &Point, seed: u32) -> PathB
     run.out.join(&experiment.id).join(point.label().replace([' ', '/'], "_")).join(format!("seed-{seed}"))
 }
 
-fn jobs_of(run: &Run, experiment: &Experiment) -> Result<Vec<Job>> {
+fn jobs_of<'a>(run: &Run, experiment: &'a Experiment) -> Result<Vec<Job<'a>>> {
     let text = toml::to_string(&experiment.scenario)?;
     let base = Scenario::parse(&text).with_context(|| experiment.id.clone())?;
     let mut jobs = Vec::new();
@@ -162,7 +169,8 @@ fn jobs_of(run: &Run, experiment: &Experiment) -> Result<Vec<Job>> {
         scenario.name = format!("{} {}", experiment.id, point.label());
         for seed in 1..=repetitions(run, experiment) {
             scenario.seed = u64::from(seed);
-            jobs.push(Job { scenario: scenario.clone(), dir: dir_of(run, experiment, &point, seed) });
+            let keep = seed == 1 && experiment.draws_series();
+            jobs.push(Job { experiment, scenario: scenario.clone(), dir: dir_of(run, experiment, &point, seed), keep });
         }
     }
     Ok(jobs)
@@ -197,19 +205,36 @@ fn progress(done: usize, all: usize, began: Instant) {
     }
 }
 
-impl Job {
+impl Job<'_> {
     fn text(&self) -> Result<String> {
         toml::to_string(&self.scenario).context("a scenario that cannot be written")
     }
 
     fn is_done(&self) -> bool {
         let same = |text: String| fs::read_to_string(self.dir.join("scenario.toml")).is_ok_and(|had| had == text);
-        self.text().is_ok_and(same) && Summary::read(&self.dir).is_ok()
+        let derived = || Derived::read(&self.dir).is_some_and(|had| had.serves(self.experiment));
+        self.text().is_ok_and(same)
+            && Summary::read(&self.dir).is_ok()
+            && (!self.needs_series() || derived())
+            && (!self.keep || self.dir.join(FLOWS).exists())
+    }
+
+    fn needs_series(&self) -> bool {
+        self.keep || !self.experiment.derive.is_empty()
     }
 
     fn run(&self) -> Result<()> {
-        let outcome = lowtide_sim::run(&self.scenario, self.scenario.seed, false).with_context(|| self.scenario.name.clone())?;
+        let interval = self.needs_series().then(|| Span::from_millis_f64(self.experiment.series_ms));
+        let named = || self.scenario.name.clone();
+        let outcome = lowtide_sim::run_sampled(&self.scenario, self.scenario.seed, interval).with_context(named)?;
         fs::create_dir_all(&self.dir)?;
+        if self.needs_series() {
+            let seen = measure::of_run(&outcome.summary).to_map(&Point::default());
+            Derived::new(self.experiment, seen, &outcome.series).with_context(named)?.write(&self.dir)?;
+        }
+        if self.keep {
+            outcome.series.write(&self.dir)?;
+        }
         fs::write(self.dir.join("scenario.toml"), self.text()?)?;
         outcome.summary.write(&self.dir).with_context(|| format!("{}: cannot be written", self.dir.display()))
     }
@@ -217,10 +242,17 @@ impl Job {
 
 fn read_back(run: &Run, experiment: &Experiment) -> Result<Vec<Measured>> {
     let read = |point: Point| {
-        let runs = (1..=repetitions(run, experiment))
-            .map(|seed| Summary::read(&dir_of(run, experiment, &point, seed)))
-            .collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Measured { values: Values::mean(&runs), point })
+        let one = |seed| {
+            let dir = dir_of(run, experiment, &point, seed);
+            let mut values = measure::of_run(&Summary::read(&dir)?);
+            if !experiment.derive.is_empty() {
+                values.whole.extend(Derived::read(&dir).context("no derived values")?.values(experiment));
+            }
+            Ok(values)
+        };
+        let runs = (1..=repetitions(run, experiment)).map(one).collect::<Result<Vec<_>>>()?;
+        let series = if experiment.draws_series() { Series::read(&dir_of(run, experiment, &point, 1))? } else { None };
+        Ok(Measured { values: Values::mean(&runs), point, series })
     };
     experiment.points(run.quick).into_iter().map(read).collect()
 }

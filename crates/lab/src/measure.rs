@@ -54,7 +54,8 @@ fn bottleneck(name: &str, seen: &Seen, mbps: f64, window: f64) -> Bottleneck {
         drops: seen.drops,
         marks: seen.marks,
         queue_delay_ms: delays(&seen.queue_delay),
-        queue_bytes: Lengths { mean: seen.queue_integral / window, max: seen.queue_max as f64 },
+        queue_bytes: Lengths { mean: seen.queue_integral / window, max: seen.queue_max as f64, ..Lengths::default() },
+        ..Bottleneck::default()
     }
 }
 

@@ -49,6 +49,9 @@ pub struct Bottleneck {
     pub capacity_bps: f64,
     /// Frames sent over it against its capacity.
     pub utilisation: f64,
+    /// Packets that came to its queue, the dropped ones too; zero where nobody counted.
+    #[serde(default)]
+    pub arrivals: u64,
     /// Packets dropped by its queue.
     pub drops: u64,
     /// Packets marked CE by its queue.
@@ -81,6 +84,9 @@ pub struct Lengths {
     pub mean: f64,
     /// Largest.
     pub max: f64,
+    /// Mean over the packets that came, each seeing what waited before it; zero where nobody counted.
+    #[serde(default)]
+    pub at_arrival: f64,
 }
 
 /// One flow.
@@ -205,10 +211,12 @@ mod tests {
             "/bottlenecks/0/name",
             "/bottlenecks/0/capacity_bps",
             "/bottlenecks/0/utilisation",
+            "/bottlenecks/0/arrivals",
             "/bottlenecks/0/drops",
             "/bottlenecks/0/marks",
             "/bottlenecks/0/queue_delay_ms/p99",
             "/bottlenecks/0/queue_bytes/max",
+            "/bottlenecks/0/queue_bytes/at_arrival",
             "/flows/0/name",
             "/flows/0/group",
             "/flows/0/cc",

@@ -45,6 +45,10 @@ pub struct FlowPoint {
     pub rtt_ms: f64,
     /// The algorithm's state, empty where it has none.
     pub phase: Cow<'static, str>,
+    /// The queueing delay that the algorithm believes in, where it estimates one.
+    pub queueing_ms: f64,
+    /// How long its packets waited in the queues they left since the last point, on average.
+    pub wait_ms: f64,
 }
 
 /// One bottleneck at one time.
@@ -75,6 +79,8 @@ impl FlowPoint {
             rwnd_bytes: none,
             rtt_ms: none,
             phase: Cow::Borrowed(""),
+            queueing_ms: none,
+            wait_ms: none,
         }
     }
 }
@@ -86,7 +92,7 @@ pub const QUEUES: &str = "queues.parquet";
 
 const FLOWS_SCHEMA: &str = "message flows { required double time_s; required binary flow (UTF8); required double goodput_bps; \
 required double cwnd_bytes; required double ssthresh_bytes; required double rwnd_bytes; required double rtt_ms; \
-required binary phase (UTF8); }";
+required binary phase (UTF8); required double queueing_ms; required double wait_ms; }";
 const QUEUES_SCHEMA: &str = "message queues { required double time_s; required binary bottleneck (UTF8); \
 required double queue_bytes; required double queue_packets; required double queue_delay_ms; }";
 
@@ -111,7 +117,9 @@ impl Series {
             reals(group, self.flows.iter().map(|p| p.ssthresh_bytes))?;
             reals(group, self.flows.iter().map(|p| p.rwnd_bytes))?;
             reals(group, self.flows.iter().map(|p| p.rtt_ms))?;
-            texts(group, self.flows.iter().map(|p| &*p.phase))
+            texts(group, self.flows.iter().map(|p| &*p.phase))?;
+            reals(group, self.flows.iter().map(|p| p.queueing_ms))?;
+            reals(group, self.flows.iter().map(|p| p.wait_ms))
         })?;
         write(&dir.join(QUEUES), QUEUES_SCHEMA, |group| {
             reals(group, self.queues.iter().map(|p| p.time_s))?;
@@ -140,6 +148,9 @@ impl Series {
                 rwnd_bytes: row.get_double(5)?,
                 rtt_ms: row.get_double(6)?,
                 phase: Cow::Owned(row.get_string(7)?.clone()),
+                // Results from before these columns lack them.
+                queueing_ms: row.get_double(8).unwrap_or(f64::NAN),
+                wait_ms: row.get_double(9).unwrap_or(f64::NAN),
             })
         })?;
         let queues = read(&dir.join(QUEUES), |row| {
@@ -204,6 +215,8 @@ mod tests {
                 ssthresh_bytes: 1e9,
                 rwnd_bytes: 65_535.0,
                 rtt_ms: 20.125,
+                queueing_ms: 3.5,
+                wait_ms: 2.25,
                 phase: Cow::Borrowed(if i % 2 == 0 { "slow-start" } else { "" }),
                 ..FlowPoint::at(f64::from(i), ["bulk", "call"][i as usize % 2])
             })

@@ -76,6 +76,8 @@ pub struct FlowStats {
     pub rtt: Histogram,
     /// Packets dropped on the way.
     pub drops: u64,
+    /// Time its packets have waited in queues, summed, and over how many of them.
+    pub waited: (Span, u64),
     /// In-order payload bytes when the measurement began.
     pub delivered_before: u64,
     /// Segments sent again when the measurement began.

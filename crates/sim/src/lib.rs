@@ -13,7 +13,7 @@ pub mod topology;
 pub mod traffic;
 pub mod world;
 
-pub use run::{Outcome, run};
+pub use run::{Outcome, run, run_sampled};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use crate::world::Observer;
 #[derive(Clone, Copy, Debug)]
 struct FlowSample {
     delivered: u64,
+    waited: (Span, u64),
     shown: Option<(Snapshot, Option<u64>)>,
     rtt: Option<Span>,
 }
@@ -39,12 +40,14 @@ impl Samples {
                 let before = if n == 0 { 0 } else { samples[n - 1].delivered };
                 let mut point = FlowPoint::at(at(n), row.name.clone());
                 point.goodput_bps = (samples[n].delivered - before) as f64 * 8.0 / self.interval.secs_f64();
+                point.wait_ms = mean_wait(samples[n].waited, if n == 0 { (Span::ZERO, 0) } else { samples[n - 1].waited });
                 point.rtt_ms = samples[n].rtt.map_or(f64::NAN, Span::millis_f64);
                 if let Some((shown, window)) = samples[n].shown {
                     point.cwnd_bytes = shown.cwnd as f64;
                     point.ssthresh_bytes = shown.ssthresh.map_or(f64::NAN, |bytes| bytes as f64);
                     point.rwnd_bytes = window.map_or(f64::NAN, |bytes| bytes as f64);
                     point.phase = Cow::Borrowed(shown.phase);
+                    point.queueing_ms = shown.queueing_delay.map_or(f64::NAN, Span::millis_f64);
                 }
                 series.flows.push(point);
             }
@@ -61,6 +64,11 @@ impl Samples {
         }
         series
     }
+}
+
+/// Mean wait in ms of the packets between two samples, NaN without any.
+fn mean_wait(now: (Span, u64), before: (Span, u64)) -> f64 {
+    (now.0 - before.0).millis_f64() / (now.1 - before.1) as f64
 }
 
 /// The window of the short-term fairness index.
@@ -116,10 +124,12 @@ impl Observer for Sampler<'_> {
     fn sample(&mut self, now: Time, flows: &[Flow], stages: &[Stage]) {
         let mut totals = vec![0; self.rows.len()];
         let mut streams = vec![false; self.rows.len()];
+        let mut waited = vec![(Span::ZERO, 0); self.rows.len()];
         let mut shown = vec![(None, None); self.rows.len()];
         for flow in flows {
             let row = flow.spec.result;
             totals[row] += flow.delivered();
+            waited[row] = (waited[row].0 + flow.stats.waited.0, waited[row].1 + flow.stats.waited.1);
             streams[row] = !flow.is_datagrams();
             if let Some(sender) = flow.sender.as_ref().filter(|_| self.keep) {
                 shown[row] = (Some((sender.snapshot(), flow.held_window())), Some(sender.srtt()));
@@ -129,7 +139,7 @@ impl Observer for Sampler<'_> {
         }
         if self.keep {
             for (row, (shown, rtt)) in shown.into_iter().enumerate() {
-                self.samples.flows[row].push(FlowSample { delivered: totals[row], shown, rtt });
+                self.samples.flows[row].push(FlowSample { delivered: totals[row], waited: waited[row], shown, rtt });
             }
             for (n, (_, stage)) in self.bottlenecks.iter().enumerate() {
                 let link = stages[usize::from(*stage)].link.as_ref();
@@ -151,6 +161,7 @@ pub fn bottleneck(name: &str, link: &Link, span: Span) -> Bottleneck {
         name: name.to_owned(),
         capacity_bps: capacity,
         utilisation: link.stats.sent as f64 * 8.0 / (capacity * span.secs_f64()),
+        arrivals: link.stats.arrivals,
         drops: link.stats.drops,
         marks: link.marks(),
         queue_delay_ms: Delays {
@@ -160,7 +171,11 @@ pub fn bottleneck(name: &str, link: &Link, span: Span) -> Bottleneck {
             p99: delay.quantile(0.99).millis_f64(),
             max: delay.max().millis_f64(),
         },
-        queue_bytes: Lengths { mean: link.stats.mean_bytes(), max: link.stats.max_bytes as f64 },
+        queue_bytes: Lengths {
+            mean: link.stats.mean_bytes(),
+            max: link.stats.max_bytes as f64,
+            at_arrival: link.stats.at_enqueue as f64 / link.stats.arrivals.max(1) as f64,
+        },
     }
 }
 

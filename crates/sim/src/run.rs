@@ -27,13 +27,26 @@ pub const INTERVAL: Span = Span::from_millis(100);
 /// # Errors
 /// A scenario that names what does not exist or cannot be.
 pub fn run(scenario: &Scenario, seed: u64, series: bool) -> Result<Outcome, ScenarioError> {
+    run_sampled(scenario, seed, series.then_some(INTERVAL))
+}
+
+/// Runs `scenario` with `seed`, with series of a point every `interval` if there is one.
+///
+/// # Errors
+/// As [`run`], and an interval of which no whole number makes a second.
+pub fn run_sampled(scenario: &Scenario, seed: u64, interval: Option<Span>) -> Result<Outcome, ScenarioError> {
+    let series = interval.is_some();
+    let interval = interval.unwrap_or(INTERVAL);
+    if interval == Span::ZERO || !Span::from_secs(1).nanos().is_multiple_of(interval.nanos()) {
+        return Err(ScenarioError::new("a whole number of sampling intervals must make a second"));
+    }
     let layout = lay_out(scenario, seed)?;
     let traffic = plan(scenario, &layout.paths, seed)?;
     let end = Time::from_secs_f64(scenario.duration_s);
     let from = Time::from_secs_f64(scenario.warmup_s);
     let mut world = World::new(layout.network, traffic.flows);
-    let mut sampler = Sampler::new(&traffic.rows, &layout.bottlenecks, INTERVAL, from, series);
-    world.run(end, from, INTERVAL, &mut sampler).map_err(|e| ScenarioError::new(e.to_string()))?;
+    let mut sampler = Sampler::new(&traffic.rows, &layout.bottlenecks, interval, from, series);
+    world.run(end, from, interval, &mut sampler).map_err(|e| ScenarioError::new(e.to_string()))?;
     let (series, jain_short) = sampler.finish();
 
     let span = end.since(from);

@@ -208,6 +208,8 @@ impl World {
         let Some(link) = &mut at.link else { return };
         if let Some((left, fate, packet)) = link.transmit(now, &mut self.dropped) {
             self.events.schedule(left, Event::Free(stage));
+            let waited = &mut self.flows[packet.flow as usize].stats.waited;
+            *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
             if let Fate::Arrives { at: due, duplicate_at } = fate {
                 for due in [Some(due), duplicate_at].into_iter().flatten() {
                     if let Some(due) = at.pipe.push(due, packet) {

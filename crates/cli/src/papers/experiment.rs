@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// One figure or table of a paper.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,8 +33,15 @@ pub struct Experiment {
     /// Swept parameters: every combination is a point.
     #[serde(default)]
     pub sweep: Vec<Sweep>,
-    /// The axes, as the paper draws them.
-    pub plot: Axes,
+    /// Values of their own, by name: expressions over one run and its series (`tracks.rs` says what they see).
+    #[serde(default)]
+    pub derive: BTreeMap<String, String>,
+    /// Between two points of the series that `derive` and plots over time read.
+    #[serde(default = "tenth")]
+    pub series_ms: f64,
+    /// The axes, as the paper draws them: `[plot]`, or one `[[plot]]` a panel.
+    #[serde(deserialize_with = "one_or_several")]
+    pub plot: Vec<Axes>,
     /// What the paper reports.
     pub claims: Vec<Claim>,
 }
@@ -65,14 +73,22 @@ pub struct Sweep {
     pub along: BTreeMap<String, Vec<toml::Value>>,
 }
 
-/// The axes of the figure.
+/// The axes of the figure or of one of its panels.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axes {
-    /// The sweep on the x axis; none for a table.
+    /// The panel's caption; the experiment's title if absent.
+    pub title: Option<String>,
+    /// The sweep on the x axis, or `time` for series of the first run; none for a table.
     pub x: Option<String>,
-    /// The metric on the y axis, as claims write it (`share.lbe`).
+    /// The metric on the y axis, as claims write it (`share.lbe`), or over time a track (`cwnd.lbe`).
     pub y: Vec<String>,
+    /// What one on the y axis is: 1448 draws a window of bytes in segments.
+    #[serde(default = "one")]
+    pub unit: f64,
+    /// Variant or swept values of the points to draw; all if absent.
+    #[serde(default)]
+    pub only: BTreeMap<String, toml::Value>,
     /// Labels with units.
     pub x_label: String,
     /// Label with units.
@@ -105,8 +121,31 @@ fn yes() -> bool {
     true
 }
 
+fn one() -> f64 {
+    1.0
+}
+
+fn tenth() -> f64 {
+    100.0
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Axes>, D::Error> {
+    let axes = |value: toml::Value| Axes::deserialize(value).map_err(D::Error::custom);
+    match toml::Value::deserialize(from)? {
+        toml::Value::Array(panels) => panels.into_iter().map(axes).collect(),
+        one => Ok(vec![axes(one)?]),
+    }
+}
+
+impl Axes {
+    /// Whether x is time.
+    pub fn over_time(&self) -> bool {
+        self.x.as_deref() == Some("time")
+    }
+}
+
 /// One combination of variant and swept values.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
     /// Variant and swept values by name.
     pub at: Vec<(String, toml::Value)>,
@@ -127,9 +166,18 @@ impl Experiment {
             bail!("{}: an experiment needs at least one claim and one run", path.display());
         }
         if let Some(sweep) = experiment.sweep.iter().find(|s| !s.is_consistent()) {
-            bail!("{}: sweep `{}`: `quick` must be some of `values`, and `along` must have as many as `values`", path.display(), sweep.name);
+            bail!(
+                "{}: sweep `{}`: `quick` must be some of `values`, and `along` must have as many as `values`",
+                path.display(),
+                sweep.name
+            );
         }
         Ok(experiment)
+    }
+
+    /// Whether the series of its runs are drawn.
+    pub fn draws_series(&self) -> bool {
+        self.plot.iter().any(Axes::over_time)
     }
 
     /// The points of a full or a quick run.
@@ -185,7 +233,9 @@ pub fn load_all(root: &Path, wanted: &[String]) -> Result<Vec<Experiment>> {
     for paper in fs::read_dir(root).with_context(|| format!("{}: no folder of experiments", root.display()))? {
         let folder = paper?.path();
         if folder.is_dir() {
-            files.extend(fs::read_dir(folder)?.filter_map(|f| f.ok().map(|f| f.path())).filter(|f| f.extension().is_some_and(|e| e == "toml")));
+            files.extend(
+                fs::read_dir(folder)?.filter_map(|f| f.ok().map(|f| f.path())).filter(|f| f.extension().is_some_and(|e| e == "toml")),
+            );
         }
     }
     files.sort();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lowtide_scenario::result::Summary;
+use lowtide_scenario::result::{Summary, jain};
 
 use super::experiment::Point;
 
@@ -13,19 +13,19 @@ pub struct Values {
     /// Per metric a value per flow name and per group.
     pub by_flow: BTreeMap<&'static str, BTreeMap<String, f64>>,
     /// Values of the whole run.
-    pub whole: BTreeMap<&'static str, f64>,
+    pub whole: BTreeMap<String, f64>,
 }
 
 impl Values {
-    /// The mean over `runs`; a value that some run lacks (an unfinished transfer) is left out for all.
-    pub fn mean(runs: &[Summary]) -> Values {
-        let each: Vec<Values> = runs.iter().map(of_run).collect();
+    /// The mean over the runs `each`; a value that some run lacks (an unfinished transfer) is left out for all.
+    pub fn mean(each: &[Values]) -> Values {
         let Some(first) = each.first() else { return Values::default() };
         let by_flow = first.by_flow.iter().map(|(metric, flows)| {
             let mean = |name: &String| mean_of(each.iter().map(|v| v.by_flow.get(metric).and_then(|m| m.get(name)).copied()));
             (*metric, flows.keys().filter_map(|name| Some((name.clone(), mean(name)?))).collect())
         });
-        let whole = first.whole.keys().filter_map(|metric| Some((*metric, mean_of(each.iter().map(|v| v.whole.get(metric).copied()))?)));
+        let whole =
+            first.whole.keys().filter_map(|metric| Some((metric.clone(), mean_of(each.iter().map(|v| v.whole.get(metric).copied()))?)));
         Values { by_flow: by_flow.collect(), whole: whole.collect() }
     }
 
@@ -53,7 +53,7 @@ impl Values {
             let values: rhai::Map = flows.iter().map(|(name, v)| (name.as_str().into(), rhai::Dynamic::from_float(*v))).collect();
             map.insert((*metric).into(), rhai::Dynamic::from_map(values));
         }
-        map.extend(self.whole.iter().map(|(metric, v)| ((*metric).into(), rhai::Dynamic::from_float(*v))));
+        map.extend(self.whole.iter().map(|(metric, v)| (metric.as_str().into(), rhai::Dynamic::from_float(*v))));
         map
     }
 }
@@ -63,7 +63,8 @@ fn mean_of(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-fn of_run(run: &Summary) -> Values {
+/// What one run measured.
+pub fn of_run(run: &Summary) -> Values {
     let mut values = Values::default();
     let total: f64 = run.flows.iter().map(|f| f.goodput_bps).sum();
     let capacity = run.bottlenecks.first().map_or(f64::NAN, |b| b.capacity_bps);
@@ -83,19 +84,23 @@ fn of_run(run: &Summary) -> Values {
         put("goodput", goodput / 1e6);
         put("share", sum(|f| f.share));
         put("frac", goodput / total);
+        put("fairness", jain(&flows.iter().map(|f| f.goodput_bps).collect::<Vec<_>>()));
         put("retransmits", sum(|f| f.retransmits as f64));
         if let Some(times) = flows.iter().map(|f| f.completion_s).collect::<Option<Vec<f64>>>() {
             put("fct", times.iter().sum::<f64>() / times.len() as f64);
         }
     }
-    values.whole.insert("jain", run.jain);
-    values.whole.insert("jain_short", run.jain_short);
-    values.whole.insert("util", total / capacity);
+    let mut put = |metric: &str, value| values.whole.insert(metric.to_owned(), value);
+    put("jain", run.jain);
+    put("jain_short", run.jain_short);
+    put("util", total / capacity);
     if let Some(bottleneck) = run.bottlenecks.first() {
-        values.whole.insert("utilisation", bottleneck.utilisation);
-        values.whole.insert("qd_mean", bottleneck.queue_delay_ms.mean);
-        values.whole.insert("qd_p95", bottleneck.queue_delay_ms.p95);
-        values.whole.insert("drops", bottleneck.drops as f64);
+        put("utilisation", bottleneck.utilisation);
+        put("qd_mean", bottleneck.queue_delay_ms.mean);
+        put("qd_p95", bottleneck.queue_delay_ms.p95);
+        put("drops", bottleneck.drops as f64);
+        put("loss", bottleneck.drops as f64 / (bottleneck.arrivals as f64).max(1.0));
+        put("at_arrival", bottleneck.queue_bytes.at_arrival);
     }
     values
 }

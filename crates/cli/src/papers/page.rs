@@ -1,12 +1,15 @@
 //! The papers' report: a summary table on top, then each figure's plot, numbers and claims. Each plot's data lies beside it as CSV.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::experiment::{Experiment, Point};
+use lowtide_scenario::Series;
+
+use super::experiment::{Axes, Experiment, Point};
+use super::tracks::tracks;
 use super::{Measured, Verdict, ensure_dir};
 use crate::report::{Curve, Page, Plot};
 
@@ -24,11 +27,14 @@ pub fn write(out: &Path, quick: bool, results: &[Outcome]) -> Result<PathBuf> {
         for note in &experiment.notes {
             page.paragraph(note);
         }
-        let plot = plot_of(experiment, measured);
-        let csv = format!("data/{}.csv", experiment.id.replace('/', "-"));
-        fs::write(out.join(&csv), plot.csv()).with_context(|| format!("{csv}: cannot be written"))?;
-        if experiment.plot.x.is_some() {
-            page.plot(&plot, Some(&csv));
+        for (panel, axes) in experiment.plot.iter().enumerate() {
+            let plot = plot_of(experiment, axes, measured);
+            let letter = if experiment.plot.len() > 1 { format!("-{}", panel + 1) } else { String::new() };
+            let csv = format!("data/{}{letter}.csv", experiment.id.replace('/', "-"));
+            fs::write(out.join(&csv), plot.csv()).with_context(|| format!("{csv}: cannot be written"))?;
+            if axes.x.is_some() {
+                page.plot(&plot, Some(&csv));
+            }
         }
         numbers(&mut page, experiment, measured);
         page.table(&["claim", "the paper says", "rule", "result"], &verdicts.iter().map(claim_row).collect::<Vec<_>>());
@@ -68,28 +74,68 @@ fn split(point: &Point, x: Option<&str>) -> (Option<f64>, String) {
     (at, rest.join(", "))
 }
 
-fn plot_of(experiment: &Experiment, measured: &[Measured]) -> Plot {
-    let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for metric in &experiment.plot.y {
-        for m in measured {
-            let (x, rest) = split(&m.point, experiment.plot.x.as_deref());
-            let name = if rest.is_empty() { metric.clone() } else { format!("{metric}, {rest}") };
-            if let (Some(x), Some(y)) = (x, m.values.named(metric)) {
-                curves.entry(name).or_default().push((x, y));
-            }
+fn plot_of(experiment: &Experiment, axes: &Axes, measured: &[Measured]) -> Plot {
+    let shown = measured.iter().filter(|m| axes.only.iter().all(|wish| m.point.at.iter().any(|(k, v)| (k, v) == wish)));
+    let mut curves = Vec::new();
+    for m in shown {
+        match &m.series {
+            Some(series) if axes.over_time() => over_time(&mut curves, axes, m, series),
+            _ => over_sweep(&mut curves, axes, m),
         }
     }
+    let title = axes.title.as_ref().unwrap_or(&experiment.title);
+    let runs = if axes.over_time() { "seed 1".to_owned() } else { format!("{} runs a point", experiment.repeat) };
     Plot {
-        title: format!("{}: {} ({} runs a point)", experiment.place, experiment.title, experiment.repeat),
-        x_label: experiment.plot.x_label.clone(),
-        y_label: experiment.plot.y_label.clone(),
-        curves: curves.into_iter().map(|(name, points)| Curve { name, points }).collect(),
-        marks: true,
+        title: format!("{}: {title} ({runs})", experiment.place),
+        x_label: axes.x_label.clone(),
+        y_label: axes.y_label.clone(),
+        curves,
+        marks: !axes.over_time(),
+    }
+}
+
+fn add(curves: &mut Vec<Curve>, name: String, points: impl IntoIterator<Item = (f64, f64)>) {
+    match curves.iter_mut().find(|c| c.name == name) {
+        Some(curve) => curve.points.extend(points),
+        None => curves.push(Curve { name, points: points.into_iter().collect() }),
+    }
+}
+
+fn over_sweep(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured) {
+    let (x, rest) = split(&m.point, axes.x.as_deref());
+    for metric in &axes.y {
+        let name = if rest.is_empty() {
+            metric.clone()
+        } else if axes.y.len() == 1 {
+            rest.clone()
+        } else {
+            format!("{metric}, {rest}")
+        };
+        if let (Some(x), Some(y)) = (x, m.values.named(metric)) {
+            add(curves, name, [(x, y / axes.unit)]);
+        }
+    }
+}
+
+/// A curve for every flow or bottleneck that a track's name means: `cwnd.lbe` is also that of `lbe.1`, `lbe.2`, ….
+fn over_time(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured, series: &Series) {
+    let tracks = tracks(series);
+    let (_, rest) = split(&m.point, None);
+    for (quantity, wanted) in axes.y.iter().filter_map(|y| y.split_once('.')) {
+        let Some(named) = tracks.get(quantity) else { continue };
+        for (flow, track) in named.iter().filter(|(flow, _)| flow.strip_prefix(wanted).is_some_and(|r| r.is_empty() || r.starts_with('.')))
+        {
+            let name = if rest.is_empty() || axes.only.len() == m.point.at.len() { flow.clone() } else { format!("{flow}, {rest}") };
+            add(curves, name, track.points().iter().map(|p| (p.0, p.1 / axes.unit)));
+        }
     }
 }
 
 fn numbers(page: &mut Page, experiment: &Experiment, measured: &[Measured]) {
-    let metrics: Vec<&str> = experiment.plot.y.iter().map(String::as_str).collect();
+    let mut metrics: Vec<&str> = experiment.plot.iter().filter(|a| !a.over_time()).flat_map(|a| &a.y).map(String::as_str).collect();
+    metrics.extend(experiment.derive.keys().map(String::as_str));
+    let mut seen = BTreeSet::new();
+    metrics.retain(|name| seen.insert(*name));
     let head: Vec<&str> = std::iter::once("point").chain(metrics.iter().copied()).collect();
     let rows = measured.iter().map(|m| {
         let values = metrics.iter().map(|name| m.values.named(name).map_or_else(|| "–".to_owned(), |v| format!("{v:.3}")));

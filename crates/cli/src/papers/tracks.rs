@@ -1,0 +1,214 @@
+//! What an experiment derives from a run: expressions over its values and its series. Knows neither paper nor simulator.
+//!
+//! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes;
+//! `rate`, Mbit/s; `rtt`, `queueing`, `wait`, ms) or by bottleneck (`run.queue.forward`, ms). A track knows `between(a, b)`
+//! in seconds, `mean()`, `sd()`, `min()`, `max()`, `rms_from(x)`, `first_at_least(x)`, `last_above(x)`, `at(t)` and `plus(track)`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Result, anyhow};
+use lowtide_scenario::{FlowPoint, Series};
+use rhai::{Dynamic, Engine, Scope};
+use serde::{Deserialize, Serialize};
+
+use super::experiment::Experiment;
+
+/// Values over time, without the times at which nothing is known.
+#[derive(Clone, Debug, Default)]
+pub struct Track(Rc<Vec<(f64, f64)>>);
+
+/// A flow's quantity at one point.
+pub type Quantity = fn(&FlowPoint) -> f64;
+
+/// What a flow's points hold, by the names that experiments use.
+pub const QUANTITIES: [(&str, Quantity); 5] = [
+    ("cwnd", |p| p.cwnd_bytes),
+    ("rate", |p| p.goodput_bps / 1e6),
+    ("rtt", |p| p.rtt_ms),
+    ("queueing", |p| p.queueing_ms),
+    ("wait", |p| p.wait_ms),
+];
+
+/// Tracks by quantity, then by flow or bottleneck.
+pub fn tracks(series: &Series) -> BTreeMap<&'static str, BTreeMap<String, Track>> {
+    let mut all: BTreeMap<&'static str, BTreeMap<String, Track>> = BTreeMap::new();
+    for (quantity, value) in QUANTITIES {
+        let points = series.flows.iter().map(|p| (&*p.flow, p.time_s, value(p)));
+        all.insert(quantity, by_name(points));
+    }
+    all.insert("queue", by_name(series.queues.iter().map(|p| (&*p.bottleneck, p.time_s, p.queue_delay_ms))));
+    all
+}
+
+fn by_name<'a>(points: impl Iterator<Item = (&'a str, f64, f64)>) -> BTreeMap<String, Track> {
+    let mut found: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for (name, time, value) in points {
+        let track = found.entry(name).or_default();
+        if value.is_finite() {
+            track.push((time, value));
+        }
+    }
+    found.into_iter().map(|(name, points)| (name.to_owned(), Track(Rc::new(points)))).collect()
+}
+
+impl Track {
+    /// Its points in order of time.
+    pub fn points(&self) -> &[(f64, f64)] {
+        &self.0
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().map(|p| p.1)
+    }
+
+    fn between(&self, from: f64, to: f64) -> Track {
+        Track(Rc::new(self.0.iter().copied().filter(|p| p.0 >= from && p.0 <= to).collect()))
+    }
+
+    fn mean(&self) -> f64 {
+        self.values().sum::<f64>() / self.0.len() as f64
+    }
+
+    fn rms_from(&self, x: f64) -> f64 {
+        (self.values().map(|v| (v - x) * (v - x)).sum::<f64>() / self.0.len() as f64).sqrt()
+    }
+
+    fn plus(&self, other: &Track) -> Track {
+        let at = |t: f64| other.0.binary_search_by(|p| p.0.total_cmp(&t)).ok().map(|i| other.0[i].1);
+        Track(Rc::new(self.0.iter().filter_map(|&(t, v)| Some((t, v + at(t)?))).collect()))
+    }
+
+    fn at(&self, time: f64) -> f64 {
+        self.0.iter().take_while(|p| p.0 <= time).last().map_or(f64::NAN, |p| p.1)
+    }
+}
+
+/// Evaluates `expressions` (by name) over one run. A number that the run does not have (a level never reached) is NaN.
+///
+fn derive(expressions: &BTreeMap<String, String>, mut run: rhai::Map, series: &Series) -> Result<BTreeMap<String, f64>> {
+    for (quantity, flows) in tracks(series) {
+        let flows: rhai::Map = flows.into_iter().map(|(name, track)| (name.into(), Dynamic::from(track))).collect();
+        run.insert(quantity.into(), Dynamic::from_map(flows));
+    }
+    let engine = engine();
+    let mut scope = Scope::new();
+    scope.push_constant("run", run);
+    let value = |(name, expression): (&String, &String)| {
+        let value = engine.eval_with_scope::<Dynamic>(&mut scope, expression);
+        let number = value.map_err(|e| anyhow!("`{name} = {expression}` cannot be computed: {e}"))?;
+        let number = number.as_float().or_else(|_| number.as_int().map(|i| i as f64));
+        Ok((name.clone(), number.map_err(|kind| anyhow!("`{name} = {expression}` is no number but a {kind}"))?))
+    };
+    expressions.iter().map(value).collect()
+}
+
+/// Derived values of one run, kept beside its summary by expression: a changed expression asks for another run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Derived {
+    series_ms: f64,
+    /// JSON has no NaN: null.
+    values: BTreeMap<String, Option<f64>>,
+}
+
+const FILE: &str = "derived.json";
+
+impl Derived {
+    /// Computes what `experiment` derives from a run.
+    ///
+    /// # Errors
+    /// An expression that cannot be computed.
+    pub fn new(experiment: &Experiment, run: rhai::Map, series: &Series) -> Result<Derived> {
+        let values = derive(&experiment.derive, run, series)?;
+        let values = values.into_iter().map(|(name, v)| (experiment.derive[&name].clone(), v.is_finite().then_some(v)));
+        Ok(Derived { series_ms: experiment.series_ms, values: values.collect() })
+    }
+
+    /// Those of the run in `dir`, if there are any.
+    pub fn read(dir: &Path) -> Option<Derived> {
+        serde_json::from_slice(&fs::read(dir.join(FILE)).ok()?).ok()
+    }
+
+    /// Keeps them in `dir`.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        Ok(fs::write(dir.join(FILE), serde_json::to_vec(self)?)?)
+    }
+
+    /// Whether they are all that `experiment` asks for.
+    pub fn serves(&self, experiment: &Experiment) -> bool {
+        self.series_ms == experiment.series_ms && experiment.derive.values().all(|e| self.values.contains_key(e))
+    }
+
+    /// By name.
+    pub fn values(&self, experiment: &Experiment) -> BTreeMap<String, f64> {
+        let value = |expression| self.values.get(expression).copied().flatten().unwrap_or(f64::NAN);
+        experiment.derive.iter().map(|(name, expression)| (name.clone(), value(expression))).collect()
+    }
+}
+
+fn engine() -> Engine {
+    let mut engine = Engine::new();
+    engine.set_max_expr_depths(128, 128);
+    engine.register_type_with_name::<Track>("Track");
+    engine.register_fn("between", |t: &mut Track, from: f64, to: f64| t.between(from, to));
+    engine.register_fn("mean", |t: &mut Track| t.mean());
+    engine.register_fn("sd", |t: &mut Track| t.rms_from(t.mean()));
+    engine.register_fn("min", |t: &mut Track| t.values().fold(f64::NAN, f64::min));
+    engine.register_fn("max", |t: &mut Track| t.values().fold(f64::NAN, f64::max));
+    engine.register_fn("rms_from", |t: &mut Track, x: f64| t.rms_from(x));
+    engine.register_fn("first_at_least", |t: &mut Track, x: f64| t.0.iter().find(|p| p.1 >= x).map_or(f64::NAN, |p| p.0));
+    engine.register_fn("last_above", |t: &mut Track, x: f64| t.0.iter().rev().find(|p| p.1 > x).map_or(f64::NAN, |p| p.0));
+    engine.register_fn("at", |t: &mut Track, time: f64| t.at(time));
+    engine.register_fn("plus", |t: &mut Track, other: Track| t.plus(&other));
+    engine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series() -> Series {
+        let flow = |i: u32, name: &'static str| FlowPoint {
+            cwnd_bytes: f64::from(i * i),
+            wait_ms: if i == 2 { f64::NAN } else { 1.0 },
+            ..FlowPoint::at(f64::from(i), name)
+        };
+        Series { flows: (0..5).flat_map(|i| [flow(i, "a"), flow(i, "b")]).collect(), queues: Vec::new() }
+    }
+
+    fn value(expression: &str) -> Result<f64> {
+        let run = rhai::Map::from([("util".into(), Dynamic::from_float(0.5))]);
+        let expressions = BTreeMap::from([("x".to_owned(), expression.to_owned())]);
+        derive(&expressions, run, &series()).map(|all| all["x"])
+    }
+
+    #[test]
+    fn expressions_read_tracks_and_values() {
+        for (expression, expected) in [
+            ("run.cwnd.a.between(1.0, 3.0).mean()", 14.0 / 3.0),
+            ("run.cwnd.a.max() * run.util", 8.0),
+            ("run.cwnd.a.first_at_least(4.0)", 2.0),
+            ("run.cwnd.a.last_above(4.0)", 4.0),
+            ("run.cwnd.a.at(2.5)", 4.0),
+            ("run.cwnd.a.between(0.0, 1.0).sd()", 0.5),
+            ("run.cwnd.a.between(0.0, 1.0).rms_from(2.0)", (2.5f64).sqrt()),
+            ("run.cwnd.a.plus(run.cwnd.b).max()", 32.0),
+            ("run.wait.a.plus(run.cwnd.b).mean()", (0.0 + 1.0 + 9.0 + 16.0) / 4.0 + 1.0),
+        ] {
+            let got = value(expression).expect(expression);
+            assert!((got - expected).abs() < 1e-12, "{expression}: {got}");
+        }
+    }
+
+    #[test]
+    fn what_never_happens_is_nan_and_what_is_unknown_an_error() {
+        assert!(value("run.cwnd.a.first_at_least(99.0)").expect("computable").is_nan());
+        assert!(value("run.cwnd.c.mean()").is_err());
+        assert!(value("run.cwnd.a.mean() > 1.0").is_err());
+    }
+}
