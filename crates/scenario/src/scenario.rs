@@ -11,7 +11,7 @@ use crate::locate::{self, Place};
 
 mod flow;
 
-pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Rto, Tcp, Traffic};
+pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Rto, Tcp, Traffic, Utp};
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

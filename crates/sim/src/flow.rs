@@ -3,10 +3,12 @@
 use lowtide_cc::{Controller, ParamError, Params, Start, registry, rledbat};
 use lowtide_units::{Rate, Span, Time};
 
+use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Packet, UDP_HEADER};
 use crate::tcp::receiver::{Receiver, ReceiverConfig};
 use crate::tcp::sender::{Sender, SenderConfig, SenderStats};
+use crate::utp::UtpEnd;
 
 /// Bytes of a SYN or SYN-ACK with its options.
 const SYN_SIZE: u32 = 60;
@@ -61,6 +63,8 @@ pub struct FlowSpec {
     pub sender: SenderConfig,
     /// The receiving end.
     pub receiver: ReceiverConfig,
+    /// Both ends, where the flow is uTP instead of TCP.
+    pub utp: Option<lowtide_utp::Config>,
     /// The profile of the rLEDBAT receiver, if one holds the sender back, with its parameters.
     pub held_by: Option<(String, Params)>,
     /// Initial window in bytes, if the host insists.
@@ -109,10 +113,10 @@ pub struct Flow {
     pub spec: FlowSpec,
     /// Measured.
     pub stats: FlowStats,
-    /// The sending end, once the handshake is done.
-    pub sender: Option<Box<Sender>>,
-    /// The receiving end.
-    pub receiver: Option<Box<Receiver>>,
+    /// The sending end; of TCP once the handshake is done.
+    pub sender: Option<SendingEnd>,
+    /// The receiving end, once it has heard of the other.
+    pub receiver: Option<ReceivingEnd>,
     /// What holds the sender back through the receive window.
     holder: Option<Box<rledbat::Receiver<Box<dyn Controller>>>>,
     /// When the pending timer events of the two ends fire.
@@ -159,7 +163,7 @@ impl Flow {
         self.holder.as_ref().map(|holder| holder.window())
     }
 
-    /// The SYN, and when to repeat it.
+    /// TCP's SYN, and when to repeat it.
     pub fn syn(&mut self, id: u32, now: Time) -> (Packet, Time) {
         self.syn_sent = now;
         let again = now + self.syn_timeout;
@@ -174,7 +178,7 @@ impl Flow {
     pub fn syn_ack(&mut self, id: u32, now: Time) -> Result<Packet, ParamError> {
         let config = self.spec.receiver;
         if self.receiver.is_none() {
-            self.receiver = Some(Box::new(Receiver::new(id, config)));
+            self.receiver = Some(ReceivingEnd::Tcp(Box::new(Receiver::new(id, config))));
             if let Some((profile, params)) = &self.spec.held_by {
                 let start = Start { now, mss: config.mss, seed: self.spec.seed, ..Start::default() };
                 self.holder = Some(Box::new(rledbat::build(profile, params, &start, config.scale)?));
@@ -199,7 +203,7 @@ impl Flow {
                 ce: packet.is_marked(),
             });
         }
-        let mut ack = self.receiver.as_mut()?.on_data(packet, now)?;
+        let mut ack = self.receiver.as_mut()?.on_packet(packet, now)?;
         self.hold(&mut ack, now);
         Some(ack)
     }
@@ -233,13 +237,49 @@ impl Flow {
             return Ok(());
         }
         let handshake = Some(now.since(self.syn_sent));
+        let cc = self.controller(handshake, now)?;
+        let sender = Sender::new(id, self.spec.sender, cc, handshake, u64::from(window));
+        self.begin_writing(SendingEnd::Tcp(Box::new(sender)), now);
+        Ok(())
+    }
+
+    /// uTP connects: its sender exists from the SYN on, which it repeats itself.
+    ///
+    /// # Errors
+    /// Parameters that the algorithm refuses.
+    pub fn connect(&mut self, id: u32, config: lowtide_utp::Config, now: Time) -> Result<(), ParamError> {
+        let cc = self.controller(None, now)?;
+        let end = UtpEnd::connect(id, config, cc, self.spec.seed, now);
+        self.begin_writing(SendingEnd::Utp(Box::new(end)), now);
+        Ok(())
+    }
+
+    /// A uTP packet arrives where the flow's data goes; the acknowledgement to send, if one is due.
+    ///
+    /// # Errors
+    /// Parameters that the algorithm refuses.
+    pub fn on_utp(&mut self, packet: &Packet, now: Time) -> Result<Option<Packet>, ParamError> {
+        if let Some(receiver) = &mut self.receiver {
+            return Ok(receiver.on_packet(packet, now));
+        }
+        let Some(config) = self.spec.utp.filter(|_| self.stats.completed.is_none()) else { return Ok(None) };
+        let end = UtpEnd::accept(packet.flow, config, self.controller(None, now)?, packet, self.spec.seed, now);
+        let Some(mut end) = end else { return Ok(None) };
+        let answer = end.poll(now);
+        self.receiver = Some(ReceivingEnd::Utp(Box::new(end)));
+        Ok(answer)
+    }
+
+    fn controller(&self, handshake_rtt: Option<Span>, now: Time) -> Result<Box<dyn Controller>, ParamError> {
         let spec = &self.spec;
-        let start = Start { now, mss: spec.sender.mss, initial_window: spec.initial_window, handshake_rtt: handshake, seed: spec.seed };
-        let cc = registry::by_name(&spec.cc)
+        let start = Start { now, mss: spec.sender.mss, initial_window: spec.initial_window, handshake_rtt, seed: spec.seed };
+        registry::by_name(&spec.cc)
             .map_err(|e| ParamError { algorithm: spec.cc.clone(), reason: e.to_string() })?
-            .build(&spec.params, &start)?;
-        let mut sender = Sender::new(id, spec.sender, cc, handshake, u64::from(window));
-        match spec.app {
+            .build(&spec.params, &start)
+    }
+
+    fn begin_writing(&mut self, mut sender: SendingEnd, now: Time) {
+        match self.spec.app {
             App::Bytes(bytes) => {
                 sender.write(bytes);
                 sender.close();
@@ -248,8 +288,7 @@ impl Flow {
             App::OnOff { rate: None, .. } if now < self.burst_end => sender.write(u64::MAX),
             App::OnOff { .. } | App::Datagrams { .. } => {}
         }
-        self.sender = Some(Box::new(sender));
-        Ok(())
+        self.sender = Some(sender);
     }
 
     /// The application of an OnOff flow acts. When it acts next.

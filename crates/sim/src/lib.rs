@@ -1,6 +1,7 @@
 //! The packet simulator: a deterministic event queue, TCP endpoints, topologies and traffic. The same scenario and seed give
 //! the same result on every machine; no clock is read and nothing is drawn without the seed.
 
+pub mod endpoint;
 pub mod engine;
 pub mod flow;
 pub mod histogram;
@@ -11,6 +12,7 @@ pub mod run;
 pub mod tcp;
 pub mod topology;
 pub mod traffic;
+pub mod utp;
 pub mod world;
 
 pub use run::{Outcome, run, run_sampled};

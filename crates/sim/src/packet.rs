@@ -2,6 +2,7 @@
 
 use lowtide_net::Ecn;
 use lowtide_units::Time;
+use lowtide_utp::Header;
 
 /// Bytes of IPv4 and TCP headers with the timestamp option (spec K.13: 40 + 12).
 pub const TCP_HEADER: u32 = 52;
@@ -24,6 +25,26 @@ pub enum Kind {
     Ack,
     /// A datagram of a flow without acknowledgements (CBR, probes).
     Datagram,
+    /// A packet of uTP, whichever it is.
+    Utp(Utp),
+}
+
+/// What uTP writes into a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Utp {
+    /// Its header.
+    pub header: Header,
+    /// Its selective acknowledgement as libutp writes it; zero: none.
+    pub mask: u32,
+    /// From the end that accepted to the one that connected.
+    pub back: bool,
+}
+
+impl Kind {
+    /// Whether it travels from the flow's receiver to its sender.
+    pub fn goes_back(self) -> bool {
+        matches!(self, Kind::Ack | Kind::SynAck | Kind::Utp(Utp { back: true, .. }))
+    }
 }
 
 /// A packet. Sequence numbers count segments: every segment but a flow's last is full.

@@ -1,7 +1,7 @@
 //! A scenario's flows as the flows of the simulation: copies, starts, random arrivals. Knows no network.
 
 use lowtide_cc::{Params, registry, rledbat};
-use lowtide_scenario::scenario::{Flow, Kind, Recovery, Rto, Tcp};
+use lowtide_scenario::scenario::{Flow, Kind, Recovery, Repair, Rto, Tcp};
 use lowtide_scenario::{Scenario, ScenarioError, Traffic};
 use lowtide_units::{Rate, Span, Time};
 use rand::rngs::SmallRng;
@@ -95,7 +95,11 @@ fn template(flow: &Flow, path: &(Vec<u16>, Vec<u16>)) -> Result<FlowSpec, Scenar
     if let Some((profile, params)) = &held_by {
         rledbat::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| rule(e.to_string()))?;
     }
-    let (sender, receiver) = endpoints(&flow.tcp);
+    let (mut sender, receiver) = endpoints(&flow.tcp);
+    let utp = (flow.kind == Kind::Utp).then(|| utp(flow));
+    if let Some(config) = utp {
+        sender.mss = u32::from(config.packet);
+    }
     Ok(FlowSpec {
         result: 0,
         cc: flow.cc.clone(),
@@ -107,8 +111,9 @@ fn template(flow: &Flow, path: &(Vec<u16>, Vec<u16>)) -> Result<FlowSpec, Scenar
         reverse: path.1.clone(),
         sender,
         receiver,
+        utp,
         held_by,
-        initial_window: flow.tcp.initial_window.map(|segments| u64::from(segments) * u64::from(flow.tcp.mss)),
+        initial_window: flow.tcp.initial_window.map(|segments| u64::from(segments) * u64::from(sender.mss)),
         seed: 0,
     })
 }
@@ -146,10 +151,24 @@ fn app(flow: &Flow) -> Result<App, String> {
         },
     };
     match (flow.kind, matches!(app, App::Datagrams { .. })) {
-        (Kind::Tcp | Kind::Rledbat, false) | (Kind::Udp, true) => Ok(app),
-        (Kind::Tcp | Kind::Rledbat, true) => Err("cbr traffic needs `kind = \"udp\"`; a TCP application with a rate is on_off with `rate_mbps`".to_owned()),
+        (Kind::Udp, true) | (Kind::Tcp | Kind::Rledbat | Kind::Utp, false) => Ok(app),
         (Kind::Udp, false) => Err("kind udp carries cbr traffic only".to_owned()),
-        (Kind::Utp, _) => Err("the simulator does not run kind utp; it runs tcp (with libutp's congestion control too), rledbat and udp".to_owned()),
+        (_, true) => Err("cbr traffic needs `kind = \"udp\"`; a TCP application with a rate is on_off with `rate_mbps`".to_owned()),
+    }
+}
+
+/// Where the scenario leaves it open, a lost retransmission is repaired as the congestion control's own program does: all but
+/// libutp repair it.
+fn utp(flow: &Flow) -> lowtide_utp::Config {
+    let once = flow.utp.repair.map_or(flow.cc == "libutp", |repair| repair == Repair::Once);
+    let own_gate = flow.cc.starts_with("libutp");
+    lowtide_utp::Config {
+        packet: flow.utp.payload_bytes,
+        min_rto: Span::from_millis_f64(flow.utp.min_rto_ms),
+        tick: Span::from_millis_f64(flow.utp.tick_ms),
+        repair: if once { lowtide_utp::Repair::Once } else { lowtide_utp::Repair::ByTime },
+        episodes: if own_gate { lowtide_utp::Episodes::EveryRepair } else { lowtide_utp::Episodes::PerWindow },
+        ..lowtide_utp::Config::default()
     }
 }
 

@@ -157,6 +157,10 @@ impl World {
         if flow.sender.is_some() || flow.stats.completed.is_some() || now >= flow.spec.stop {
             return;
         }
+        if let Some(config) = flow.spec.utp {
+            self.error = flow.connect(id, config, now).err();
+            return self.send_all(id, now);
+        }
         let (syn, again) = flow.syn(id, now);
         self.events.schedule(again, Event::Syn(id));
         self.forward(syn, now);
@@ -180,10 +184,7 @@ impl World {
     /// Moves `packet` into the next stage of its path, or to its endpoint.
     fn forward(&mut self, mut packet: Packet, now: Time) {
         let spec = &self.flows[packet.flow as usize].spec;
-        let path = match packet.kind {
-            Kind::Ack | Kind::SynAck => &spec.reverse,
-            _ => &spec.forward,
-        };
+        let path = if packet.kind.goes_back() { &spec.reverse } else { &spec.forward };
         let Some(&stage) = path.get(usize::from(packet.hop)) else { return self.deliver(packet, now) };
         packet.hop += 1;
         packet.link_header = self.link_header;
@@ -244,9 +245,13 @@ impl World {
                 let ack = flow.on_data(&packet, now);
                 self.acknowledge(id, ack, now);
             }
-            Kind::Ack => {
+            Kind::Utp(utp) if !utp.back => match flow.on_utp(&packet, now) {
+                Ok(answer) => self.acknowledge(id, answer, now),
+                Err(error) => self.error = Some(error),
+            },
+            Kind::Ack | Kind::Utp(_) => {
                 let Some(sender) = &mut flow.sender else { return };
-                sender.on_ack(&packet, now);
+                sender.on_packet(&packet, now);
                 if let Some(rtt) = sender.take_rtt() {
                     flow.stats.rtt.add(rtt);
                 }
@@ -292,7 +297,7 @@ impl World {
 
     fn acknowledge(&mut self, id: u32, ack: Option<Packet>, now: Time) {
         if let Some(ack) = ack {
-            return self.forward(ack, now);
+            self.forward(ack, now);
         }
         let flow = &mut self.flows[id as usize];
         let due = flow.receiver.as_ref().and_then(|receiver| receiver.deadline());

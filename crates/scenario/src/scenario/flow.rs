@@ -52,6 +52,9 @@ pub struct Flow {
     /// The TCP it runs over.
     #[serde(default)]
     pub tcp: Tcp,
+    /// The uTP it runs over (`kind = "utp"`).
+    #[serde(default)]
+    pub utp: Utp,
     /// What the laboratory runs for it.
     #[serde(default)]
     pub lab: Lab,
@@ -220,6 +223,37 @@ pub enum Recovery {
     Newreno,
 }
 
+/// The uTP of a flow; the defaults are libutp's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Utp {
+    /// Payload of a full packet.
+    pub payload_bytes: u16,
+    /// The floor of the retransmission timer.
+    pub min_rto_ms: f64,
+    /// How often timers are looked at.
+    pub tick_ms: f64,
+    /// What happens to a lost retransmission; if absent, what the congestion control's own program does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Repair>,
+}
+
+impl Default for Utp {
+    fn default() -> Utp {
+        Utp { payload_bytes: 1382, min_rto_ms: 1000.0, tick_ms: 500.0, repair: None }
+    }
+}
+
+/// What uTP does about a lost retransmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repair {
+    /// Waits for the timeout, as libutp.
+    Once,
+    /// Sends it again once a packet sent later has arrived, as libutp-mod.
+    ByTime,
+}
+
 /// What the laboratory runs for a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -257,6 +291,8 @@ impl Flow {
         rule(self.tcp.mss > 0, "tcp.mss", "must be above 0")?;
         rule(self.tcp.window_scale <= 14, "tcp.window_scale", "must be at most 14 (RFC 7323)")?;
         rule((1..=2).contains(&self.tcp.delayed_ack), "tcp.delayed_ack", "must be 1 (every segment) or 2")?;
+        rule((1..=9000).contains(&self.utp.payload_bytes), "utp.payload_bytes", "must be between 1 and 9000")?;
+        rule(self.utp.min_rto_ms >= 1.0 && self.utp.tick_ms >= 1.0, "utp", "`min_rto_ms` and `tick_ms` must be at least 1")?;
         rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")
     }
 }

@@ -1,0 +1,165 @@
+//! The two ends of a flow, whatever its transport: what the world drives. Knows TCP and uTP ends, no links.
+
+use lowtide_cc::Snapshot;
+use lowtide_units::{Span, Time};
+
+use crate::packet::Packet;
+use crate::tcp::receiver::Receiver;
+use crate::tcp::sender::{Sender, SenderStats};
+use crate::utp::UtpEnd;
+
+/// The end that sends the flow's data.
+#[derive(Debug)]
+pub enum SendingEnd {
+    /// TCP, its handshake done.
+    Tcp(Box<Sender>),
+    /// uTP, from its SYN on.
+    Utp(Box<UtpEnd>),
+}
+
+/// The end that receives it.
+#[derive(Debug)]
+pub enum ReceivingEnd {
+    /// TCP.
+    Tcp(Box<Receiver>),
+    /// uTP.
+    Utp(Box<UtpEnd>),
+}
+
+impl SendingEnd {
+    /// A packet from the other end arrives.
+    pub fn on_packet(&mut self, packet: &Packet, now: Time) {
+        match self {
+            SendingEnd::Tcp(sender) => sender.on_ack(packet, now),
+            SendingEnd::Utp(end) => end.on_packet(packet, now),
+        }
+    }
+
+    /// The next packet to leave now, until there is none.
+    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+        match self {
+            SendingEnd::Tcp(sender) => sender.poll(now),
+            SendingEnd::Utp(end) => end.poll(now),
+        }
+    }
+
+    /// When [`on_timer`](Self::on_timer) is due.
+    pub fn deadline(&self) -> Option<Time> {
+        match self {
+            SendingEnd::Tcp(sender) => sender.deadline(),
+            SendingEnd::Utp(end) => end.connection.deadline(),
+        }
+    }
+
+    /// The deadline has come.
+    pub fn on_timer(&mut self, now: Time) {
+        match self {
+            SendingEnd::Tcp(sender) => sender.on_timer(now),
+            SendingEnd::Utp(end) => end.connection.on_timer(now),
+        }
+    }
+
+    /// The application writes `bytes` more; `u64::MAX` for a transfer without end.
+    pub fn write(&mut self, bytes: u64) {
+        match self {
+            SendingEnd::Tcp(sender) => sender.write(bytes),
+            SendingEnd::Utp(end) => end.connection.write(bytes),
+        }
+    }
+
+    /// The application will write no more.
+    pub fn close(&mut self) {
+        match self {
+            SendingEnd::Tcp(sender) => sender.close(),
+            SendingEnd::Utp(end) => end.connection.close(),
+        }
+    }
+
+    /// The application takes back what has not been sent.
+    pub fn stop(&mut self) {
+        match self {
+            SendingEnd::Tcp(sender) => sender.stop(),
+            SendingEnd::Utp(end) => end.connection.stop(),
+        }
+    }
+
+    /// Everything written has been acknowledged.
+    pub fn is_done(&self) -> bool {
+        match self {
+            SendingEnd::Tcp(sender) => sender.is_done(),
+            SendingEnd::Utp(end) => end.connection.is_idle(),
+        }
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> SenderStats {
+        match self {
+            SendingEnd::Tcp(sender) => sender.stats(),
+            SendingEnd::Utp(end) => end.stats(),
+        }
+    }
+
+    /// The congestion control's state.
+    pub fn snapshot(&self) -> Snapshot {
+        match self {
+            SendingEnd::Tcp(sender) => sender.snapshot(),
+            SendingEnd::Utp(end) => end.connection.snapshot(),
+        }
+    }
+
+    /// The smoothed RTT.
+    pub fn srtt(&self) -> Span {
+        match self {
+            SendingEnd::Tcp(sender) => sender.srtt(),
+            SendingEnd::Utp(end) => end.connection.srtt(),
+        }
+    }
+
+    /// The RTT sample that the last packet gave.
+    pub fn take_rtt(&mut self) -> Option<Span> {
+        match self {
+            SendingEnd::Tcp(sender) => sender.take_rtt(),
+            SendingEnd::Utp(end) => end.connection.take_rtt(),
+        }
+    }
+}
+
+impl ReceivingEnd {
+    /// A packet of the flow arrives; the answer, if one is due.
+    pub fn on_packet(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+        match self {
+            ReceivingEnd::Tcp(receiver) => receiver.on_data(packet, now),
+            ReceivingEnd::Utp(end) => {
+                end.on_packet(packet, now);
+                end.poll(now)
+            }
+        }
+    }
+
+    /// The deadline has come; what to send, if anything.
+    pub fn on_timer(&mut self, now: Time) -> Option<Packet> {
+        match self {
+            ReceivingEnd::Tcp(receiver) => receiver.on_timer(now),
+            ReceivingEnd::Utp(end) => {
+                end.connection.on_timer(now);
+                end.poll(now)
+            }
+        }
+    }
+
+    /// When [`on_timer`](Self::on_timer) is due.
+    pub fn deadline(&self) -> Option<Time> {
+        match self {
+            ReceivingEnd::Tcp(receiver) => receiver.deadline(),
+            ReceivingEnd::Utp(end) => end.connection.deadline(),
+        }
+    }
+
+    /// Payload bytes received in order.
+    pub fn delivered(&self) -> u64 {
+        match self {
+            ReceivingEnd::Tcp(receiver) => receiver.delivered(),
+            ReceivingEnd::Utp(end) => end.connection.received(),
+        }
+    }
+}
