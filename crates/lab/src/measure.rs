@@ -1,5 +1,6 @@
 //! What a run's records say, in the terms of the result's schema. Reads no clock and starts nothing.
 
+use anyhow::Result;
 use lowtide_scenario::result::{Delays, Lateness, Lengths, Rtts, SCHEMA, jain};
 use lowtide_scenario::{Bottleneck, FlowResult, Scenario, Summary};
 use lowtide_units::{Rate, Span, Time};
@@ -18,14 +19,17 @@ const LATE_P99: Span = Span::from_millis(5);
 const LATE_MAX: Span = Span::from_millis(50);
 
 /// The summary of a run whose zero was at `zero`.
-pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, zero: Time) -> Summary {
-    let dumbbell = plan::dumbbell(scenario);
+///
+/// # Errors
+/// A topology that the laboratory does not have.
+pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, zero: Time) -> Result<Summary> {
+    let dumbbell = plan::dumbbell(scenario)?;
     let window = scenario.duration_s - scenario.warmup_s;
     let rates = (dumbbell.rate_mbps, dumbbell.reverse_rate_mbps.unwrap_or(dumbbell.rate_mbps));
-    let flows: Vec<FlowResult> = traces.iter().map(|t| flow(scenario, t, link, zero)).collect();
+    let flows: Vec<FlowResult> = traces.iter().map(|t| flow(scenario, t, link, zero, rates.0)).collect();
     let streams = |i: &usize| traces[*i].echoes.is_none();
     let goodputs: Vec<f64> = (0..flows.len()).filter(streams).map(|i| flows[i].goodput_bps).collect();
-    Summary {
+    Ok(Summary {
         schema: SCHEMA,
         scenario: scenario.name.clone(),
         host: "lab".to_owned(),
@@ -38,7 +42,7 @@ pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, zero: Time)
         jain_short: jain_short(scenario, traces, zero),
         flows,
         lateness_ms: Some(lateness(&link.lateness)),
-    }
+    })
 }
 
 fn lateness(late: &link::Lateness) -> Lateness {
@@ -64,7 +68,7 @@ fn delays(histogram: &Histogram) -> Delays {
     Delays { mean: histogram.mean().millis_f64(), p50: at(0.5), p95: at(0.95), p99: at(0.99), max: histogram.max().millis_f64() }
 }
 
-fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time) -> FlowResult {
+fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time, rate_mbps: f64) -> FlowResult {
     let job = &trace.job;
     let (from, to) = (job.runs.start.max(scenario.warmup_s), job.runs.end.min(scenario.duration_s));
     let goodput = goodput(trace, zero, from, to);
@@ -78,7 +82,7 @@ fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time) -> FlowRe
         start_s: job.runs.start,
         stop_s: job.runs.end,
         goodput_bps: goodput,
-        share: goodput / (plan::dumbbell(scenario).rate_mbps * 1e6),
+        share: goodput / (rate_mbps * 1e6),
         retransmits: retransmits(trace),
         losses: losses(&link.back) + losses(&link.there),
         rtt_ms: rtts(trace, zero, from, to),

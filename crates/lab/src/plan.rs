@@ -72,14 +72,16 @@ impl Job {
 }
 
 /// The link as the scenario has it.
-pub fn dumbbell(scenario: &Scenario) -> &Dumbbell {
-    let Topology::Dumbbell(dumbbell) = &scenario.topology;
-    dumbbell
+pub fn dumbbell(scenario: &Scenario) -> Result<&Dumbbell> {
+    match &scenario.topology {
+        Topology::Dumbbell(dumbbell) => Ok(dumbbell),
+        _ => bail!("key topology.kind: the laboratory has one link, a `dumbbell`; `lowtide sim` runs the others"),
+    }
 }
 
 /// The ways up and down. The base RTT is shared by halves; a flow with an RTT of its own has the rest on its way down.
 pub fn paths(scenario: &Scenario, jobs: &[Job]) -> Result<(PathConfig, PathConfig)> {
-    let link = dumbbell(scenario);
+    let link = dumbbell(scenario)?;
     let base = jobs.iter().filter_map(|j| j.flow.rtt_ms).fold(link.rtt_ms, f64::min);
     let extra = jobs
         .iter()

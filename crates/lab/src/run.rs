@@ -122,7 +122,7 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
         bail!("interrupted; the laboratory is gone");
     }
     let link = site.stop()?;
-    let mut summary = measure::summary(scenario, &traces, &link, zero);
+    let mut summary = measure::summary(scenario, &traces, &link, zero)?;
     summary.wall_s = clock::now().since(began).secs_f64();
     Ok(Outcome { summary, traces, link, zero })
 }

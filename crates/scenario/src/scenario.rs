@@ -4,14 +4,17 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use lowtide_net::{ImpairConfig, QueueConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::locate::{self, Place};
 
 mod flow;
+mod topology;
+mod wiring;
 
 pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Rto, Tcp, Traffic, Utp};
+pub use topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};
+pub use wiring::{Channel, Limit, Route, Wiring};
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,45 +40,6 @@ pub struct Scenario {
 
 fn one() -> u64 {
     1
-}
-
-/// The network between senders and receivers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Topology {
-    /// One bottleneck that all flows share.
-    Dumbbell(Dumbbell),
-}
-
-/// One bottleneck, the same both ways unless said otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Dumbbell {
-    /// The bottleneck's rate, forward.
-    pub rate_mbps: f64,
-    /// The reverse rate, the forward one if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reverse_rate_mbps: Option<f64>,
-    /// The base RTT of the path, without serialisation.
-    pub rtt_ms: f64,
-    /// The queue before the bottleneck, forward.
-    pub queue: QueueConfig,
-    /// The reverse queue, the forward one if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reverse_queue: Option<QueueConfig>,
-    /// Impairments of the forward direction.
-    #[serde(default)]
-    pub impair: ImpairConfig,
-    /// Impairments of the reverse direction.
-    #[serde(default)]
-    pub reverse_impair: ImpairConfig,
-    /// Bytes of link header that the bottleneck counts per packet (Ethernet: 14).
-    #[serde(default = "ethernet")]
-    pub link_header_bytes: u32,
-}
-
-fn ethernet() -> u32 {
-    14
 }
 
 /// A scenario that cannot be run: file, line, key, the rule, and what is allowed, in one line.
@@ -179,21 +143,19 @@ impl Scenario {
             require(!twin, &format!("flows.{}.name", flow.name), "two flows have this name; `count = 2` makes several alike")?;
             flow.check()?;
         }
+        let wiring = self.topology.wiring(&self.flows);
+        for flow in &self.flows {
+            if matches!(self.topology, Topology::Dumbbell(_)) {
+                flow.check_has_no_ends()?;
+            }
+            wiring.route(flow)?;
+        }
         Ok(self)
     }
 }
 
 fn require(ok: bool, key: &str, rule: &str) -> Result<(), ScenarioError> {
     if ok { Ok(()) } else { Err(ScenarioError::at(key, rule)) }
-}
-
-impl Topology {
-    fn check(&self) -> Result<(), ScenarioError> {
-        let Topology::Dumbbell(link) = self;
-        require(link.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
-        require(link.reverse_rate_mbps.is_none_or(|r| r > 0.0), "topology.reverse_rate_mbps", "must be above 0")?;
-        require(link.rtt_ms >= 0.0, "topology.rtt_ms", "must not be negative")
-    }
 }
 
 /// What `--set key=TEXT` means by TEXT: a TOML value, or else the text itself (`cc=cubic` needs no quotes).

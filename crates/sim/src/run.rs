@@ -55,9 +55,10 @@ pub fn run_sampled(scenario: &Scenario, seed: u64, interval: Option<Span>) -> Re
         .iter()
         .filter_map(|(name, stage)| world.stages[usize::from(*stage)].link.as_ref().map(|link| bottleneck(name, link, span)))
         .collect();
+    // Of the links on its way the slowest; its own, if it has one, is no bottleneck that it shares.
     let capacity = |flow: usize| {
-        let first = layout.paths[flow].0.iter().find_map(|&stage| world.stages[usize::from(stage)].link.as_ref());
-        first.map_or(1.0, |link| link.rate().bps() as f64)
+        let links = layout.paths[flow].there.iter().filter_map(|&stage| world.stages[usize::from(stage)].link.as_ref());
+        links.map(|link| link.rate().bps()).min().map_or(1.0, |bps| bps as f64)
     };
     let flows: Vec<_> = traffic
         .rows

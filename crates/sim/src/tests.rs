@@ -1,6 +1,7 @@
 //! Whole runs: what anyone in the field would check first (issue 4).
 
-use lowtide_scenario::{Scenario, Summary};
+use lowtide_scenario::scenario::Dumbbell;
+use lowtide_scenario::{Scenario, Summary, Topology};
 
 use crate::run;
 
@@ -16,6 +17,13 @@ fn toml_of(rtt_ms: f64, duration_s: f64, queue: &str, flows: &str) -> String {
         "duration_s = {duration_s}\nwarmup_s = {warmup}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}\n\
          queue = {queue}\n{flows}"
     )
+}
+
+fn dumbbell(scenario: &mut Scenario) -> &mut Dumbbell {
+    match &mut scenario.topology {
+        Topology::Dumbbell(link) => link,
+        other => panic!("{other:?} is no dumbbell"),
+    }
 }
 
 fn flow(name: &str, cc: &str, more: &str) -> String {
@@ -107,7 +115,7 @@ fn newreno_follows_the_inverse_square_root_of_its_loss_rate() {
     for p in [0.002, 0.005] {
         let more = "tcp = { delayed_ack = 1 }";
         let mut scenario = scenario(50.0, 500.0, 400.0, &flow("reno", "newreno", more));
-        let lowtide_scenario::Topology::Dumbbell(link) = &mut scenario.topology;
+        let link = dumbbell(&mut scenario);
         link.impair.loss = p;
         let s = summary(&scenario);
         let expected = 1448.0 * 8.0 / 0.0506 * (1.5 / p).sqrt();
@@ -160,7 +168,7 @@ fn transfers_repeat_and_arrive_at_random() {
 #[test]
 fn reordering_by_two_positions_costs_nothing() {
     let mut scenario = scenario(50.0, 500.0, 50.0, &flow("bulk", "cubic", "tcp = { rcvbuf_bytes = 200_000 }"));
-    let lowtide_scenario::Topology::Dumbbell(link) = &mut scenario.topology;
+    let link = dumbbell(&mut scenario);
     // A packet takes 0.6 ms: 1 ms lets one or two overtake.
     (link.impair.reorder, link.impair.reorder_ms) = (0.01, 1.0);
     let s = summary(&scenario);
@@ -175,7 +183,7 @@ fn of_two_newreno_flows_the_one_with_half_the_round_trip_gets_twice_as_much() {
     let tcp = "tcp = { delayed_ack = 1 }";
     let flows = flow("near", "newreno", &format!("rtt_ms = 50.0\n{tcp}")) + &flow("far", "newreno", &format!("rtt_ms = 100.0\n{tcp}"));
     let mut scenario = scenario(50.0, 500.0, 600.0, &flows);
-    let lowtide_scenario::Topology::Dumbbell(link) = &mut scenario.topology;
+    let link = dumbbell(&mut scenario);
     link.impair.loss = 0.005;
     let s = summary(&scenario);
     let ratio = s.flows[0].goodput_bps / s.flows[1].goodput_bps;

@@ -1,8 +1,8 @@
-//! A scenario's topology as stages, and the path of each flow through them. Knows no traffic.
+//! A scenario's network as stages, and the path of each flow through them. Knows no traffic.
 
 use lowtide_net::{ImpairConfig, Impairments, QueueConfig};
-use lowtide_scenario::scenario::{Direction, Dumbbell, Flow};
-use lowtide_scenario::{Scenario, ScenarioError, Topology};
+use lowtide_scenario::scenario::{Channel, Flow, Limit, Route, Wiring};
+use lowtide_scenario::{Scenario, ScenarioError};
 use lowtide_units::{Rate, Span};
 
 use crate::link::{Link, Stage};
@@ -14,79 +14,136 @@ pub struct Layout {
     pub network: Network,
     /// Names and stages of the bottlenecks, forward first.
     pub bottlenecks: Vec<(String, u16)>,
-    /// For each flow of the scenario: stages to the receiver, and back.
-    pub paths: Vec<(Vec<u16>, Vec<u16>)>,
+    /// The path of each flow of the scenario.
+    pub paths: Vec<Path>,
+}
+
+/// The path of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    /// Stages to the receiver, of all copies of the flow.
+    pub there: Vec<u16>,
+    /// Stages back.
+    pub back: Vec<u16>,
+    /// The stage of the first copy's own link, where senders have one; the next copy's is the next.
+    pub own: Option<u16>,
+}
+
+impl Path {
+    /// The stages to the receiver of copy number `copy`.
+    pub fn there_of(&self, copy: u32) -> Vec<u16> {
+        let own = self.own.map(|first| first + copy as u16);
+        own.into_iter().chain(self.there.iter().copied()).collect()
+    }
 }
 
 /// Topologies by name, for `--list`.
-pub static TOPOLOGIES: &[(&str, &str)] =
-    &[("dumbbell", "one bottleneck that all flows share; acknowledgements queue where there is reverse traffic")];
+pub static TOPOLOGIES: &[(&str, &str)] = &[
+    ("dumbbell", "one bottleneck that all flows share: rate_mbps, rtt_ms, queue, and reverse_* for the way back"),
+    ("parking_lot", "hops equal bottlenecks in a line: hops, rate_mbps, delay_ms, queue; a flow says from which node to which"),
+    ("graph", "named nodes and links: [[topology.links]] from, to, rate_mbps, delay_ms, queue; a flow says from, to or route"),
+];
 
 /// Lays a scenario's network out.
 ///
 /// # Errors
-/// A queue that cannot be built, or more stages than a path can name.
+/// A queue that cannot be built, a route that is not there, or more stages than a path can name.
 pub fn lay_out(scenario: &Scenario, seed: u64) -> Result<Layout, ScenarioError> {
-    match &scenario.topology {
-        Topology::Dumbbell(dumbbell) => lay_out_dumbbell(dumbbell, &scenario.flows, seed),
-    }
-}
-
-fn lay_out_dumbbell(d: &Dumbbell, flows: &[Flow], seed: u64) -> Result<Layout, ScenarioError> {
-    let rtt = |flow: &Flow| flow.rtt_ms.unwrap_or(d.rtt_ms);
-    // What all share lies behind the bottleneck, the rest of each flow's RTT on its way back.
-    let shared = Span::from_millis_f64(flows.iter().map(rtt).fold(d.rtt_ms, f64::min) / 2.0);
-    let forward = link(d.rate_mbps, &d.queue, &d.impair, shared, seed)?;
-    let mut stages = vec![Stage::link(forward)];
-    let mut bottlenecks = vec![("forward".to_owned(), 0)];
-    if reverse_matters(d, flows) {
-        let rate = d.reverse_rate_mbps.unwrap_or(d.rate_mbps);
-        let queue = d.reverse_queue.as_ref().unwrap_or(&d.queue);
-        stages.push(Stage::link(link(rate, queue, &d.reverse_impair, shared, seed ^ 0x5bd1_e995)?));
-        bottlenecks.push(("reverse".to_owned(), 1));
-    }
+    let wiring = scenario.topology.wiring(&scenario.flows);
+    let routes = scenario.flows.iter().map(|flow| wiring.route(flow)).collect::<Result<Vec<_>, _>>()?;
+    let mut layout = Builder::default();
+    let bottlenecks = layout.links(&wiring, &routes, seed)?;
     let mut paths = Vec::new();
-    for flow in flows {
-        let (there, back) = match flow.direction {
-            Direction::Forward => (vec![0], if stages_hold_reverse(&bottlenecks) { vec![1] } else { vec![] }),
-            Direction::Reverse => (vec![1], vec![0]),
-        };
-        let rest = Span::from_millis_f64(rtt(flow)) - shared * (1 + back.len() as u64);
-        paths.push((there, with_delay(back, rest, &mut stages)?));
+    for (flow, route) in scenario.flows.iter().zip(&routes) {
+        paths.push(Path {
+            there: layout.path(&wiring, &route.there, Span::ZERO)?,
+            back: layout.path(&wiring, &route.back, route.rest)?,
+            own: layout.own(&wiring, flow, seed)?,
+        });
     }
-    Ok(Layout { network: Network { stages, link_header: d.link_header_bytes }, bottlenecks, paths })
+    Ok(Layout { network: Network { stages: layout.stages, link_header: wiring.link_header_bytes }, bottlenecks, paths })
 }
 
-fn stages_hold_reverse(bottlenecks: &[(String, u16)]) -> bool {
-    bottlenecks.len() > 1
+/// A network under construction.
+#[derive(Default)]
+struct Builder {
+    stages: Vec<Stage>,
+    /// The stage of each channel that is a link.
+    links: Vec<Option<u16>>,
 }
 
-/// Acknowledgements alone do not queue on a reverse link as fast as the forward one (spec K.13): then it is a delay.
-fn reverse_matters(d: &Dumbbell, flows: &[Flow]) -> bool {
-    flows.iter().any(|flow| flow.direction == Direction::Reverse)
-        || d.reverse_rate_mbps.is_some()
-        || d.reverse_queue.is_some()
-        || d.reverse_impair != ImpairConfig::default()
+impl Builder {
+    /// Builds the channels that are links, those of all forward directions first.
+    fn links(&mut self, wiring: &Wiring, routes: &[Route], seed: u64) -> Result<Vec<(String, u16)>, ScenarioError> {
+        let count = wiring.channels.len();
+        self.links = vec![None; count];
+        let mut bottlenecks = Vec::new();
+        for i in (0..count).step_by(2).chain((1..count).step_by(2)) {
+            let channel = &wiring.channels[i];
+            let carries_data = routes.iter().any(|route| route.there.contains(&i));
+            let Some(limit) = channel.limit.as_ref().filter(|_| channel.always || carries_data) else { continue };
+            let stage = self.add(Stage::link(link(limit, channel, seed ^ (i as u64).wrapping_mul(0x5bd1_e995))?))?;
+            self.links[i] = Some(stage);
+            bottlenecks.push((channel.name.clone(), stage));
+        }
+        Ok(bottlenecks)
+    }
+
+    /// The stages of `channels` and `rest`; delays in a row are one stage.
+    fn path(&mut self, wiring: &Wiring, channels: &[usize], rest: Span) -> Result<Vec<u16>, ScenarioError> {
+        let (mut path, mut delay) = (Vec::new(), Span::ZERO);
+        for &channel in channels {
+            match self.links[channel] {
+                Some(stage) => {
+                    path.extend(self.delay(std::mem::take(&mut delay))?);
+                    path.push(stage);
+                }
+                None => delay += wiring.channels[channel].delay,
+            }
+        }
+        path.extend(self.delay(delay + rest)?);
+        Ok(path)
+    }
+
+    /// The stage of a delay, shared by all that have the same.
+    fn delay(&mut self, delay: Span) -> Result<Option<u16>, ScenarioError> {
+        if delay == Span::ZERO {
+            return Ok(None);
+        }
+        let found = self.stages.iter().position(|stage| stage.link.is_none() && stage.delay == delay);
+        found.map_or_else(|| self.add(Stage::delay(delay)), |at| Ok(at as u16)).map(Some)
+    }
+
+    /// The links that the copies of `flow` have of their own; the first one's stage.
+    fn own(&mut self, wiring: &Wiring, flow: &Flow, seed: u64) -> Result<Option<u16>, ScenarioError> {
+        let Some(access) = &wiring.access else { return Ok(None) };
+        let mut first = None;
+        for _ in 0..flow.count {
+            let own = build(access.rate_mbps, &access.queue, ImpairConfig::default(), seed ^ self.stages.len() as u64)?;
+            let stage = self.add(Stage::link(own))?;
+            first.get_or_insert(stage);
+        }
+        Ok(first)
+    }
+
+    fn add(&mut self, stage: Stage) -> Result<u16, ScenarioError> {
+        let at = u16::try_from(self.stages.len()).map_err(|_| ScenarioError::new("more than 65,535 links and different delays"))?;
+        self.stages.push(stage);
+        Ok(at)
+    }
 }
 
-fn link(rate_mbps: f64, queue: &QueueConfig, impair: &ImpairConfig, delay: Span, seed: u64) -> Result<Link, ScenarioError> {
+fn link(limit: &Limit, channel: &Channel, seed: u64) -> Result<Link, ScenarioError> {
+    let impair = ImpairConfig { delay_ms: limit.impair.delay_ms + channel.delay.millis_f64(), ..limit.impair };
+    build(limit.rate_mbps, &limit.queue, impair, seed)
+}
+
+fn build(rate_mbps: f64, queue: &QueueConfig, impair: ImpairConfig, seed: u64) -> Result<Link, ScenarioError> {
     let rate = Rate::from_mbps_f64(rate_mbps);
     let queue = queue.build(rate, seed).map_err(|e| ScenarioError::new(e.to_string()))?;
-    let impair = ImpairConfig { delay_ms: impair.delay_ms + delay.millis_f64(), ..*impair };
     impair.check().map_err(|e| ScenarioError::new(e.to_string()))?;
     Ok(Link::new(queue, rate, Impairments::new(&impair, seed)))
 }
 
-/// `path` with a delay at its end; flows with the same delay share one stage.
-fn with_delay(mut path: Vec<u16>, delay: Span, stages: &mut Vec<Stage>) -> Result<Vec<u16>, ScenarioError> {
-    if delay == Span::ZERO {
-        return Ok(path);
-    }
-    let found = stages.iter().position(|stage| stage.link.is_none() && stage.delay == delay);
-    let at = found.unwrap_or_else(|| {
-        stages.push(Stage::delay(delay));
-        stages.len() - 1
-    });
-    path.push(u16::try_from(at).map_err(|_| ScenarioError::new("more than 65,535 different delays"))?);
-    Ok(path)
-}
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use crate::packet::UDP_HEADER;
 use crate::tcp::receiver::ReceiverConfig;
 use crate::tcp::rto::RtoProfile;
 use crate::tcp::sender::{Detection, SenderConfig};
+use crate::topology::Path;
 
 /// A result to be reported: one copy of a scenario's flow.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub struct Traffics {
 ///
 /// # Errors
 /// An unknown congestion control or parameter, or traffic that the flow's kind cannot carry.
-pub fn plan(scenario: &Scenario, paths: &[(Vec<u16>, Vec<u16>)], seed: u64) -> Result<Traffics, ScenarioError> {
+pub fn plan(scenario: &Scenario, paths: &[Path], seed: u64) -> Result<Traffics, ScenarioError> {
     let end = Time::from_secs_f64(scenario.duration_s);
     let mut planned = Traffics { flows: Vec::new(), rows: Vec::new() };
     for (index, flow) in scenario.flows.iter().enumerate() {
@@ -51,7 +52,7 @@ pub fn plan(scenario: &Scenario, paths: &[(Vec<u16>, Vec<u16>)], seed: u64) -> R
             let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, copy + 1) };
             let row = planned.rows.len();
             planned.rows.push(Row { name, flow: index, start, stop });
-            let one = FlowSpec { result: row, start, stop, seed: rng.random(), ..template.clone() };
+            let one = FlowSpec { result: row, start, stop, seed: rng.random(), forward: paths[index].there_of(copy), ..template.clone() };
             arrivals(flow, one, &mut rng, &mut planned.flows);
         }
     }
@@ -81,7 +82,7 @@ fn arrivals(flow: &Flow, first: FlowSpec, rng: &mut SmallRng, flows: &mut Vec<Fl
     }
 }
 
-fn template(flow: &Flow, path: &(Vec<u16>, Vec<u16>)) -> Result<FlowSpec, ScenarioError> {
+fn template(flow: &Flow, path: &Path) -> Result<FlowSpec, ScenarioError> {
     let rule = |reason: String| ScenarioError::new(format!("flow `{}`: {reason}", flow.name));
     let app = app(flow).map_err(rule)?;
     let params = Params::from(flow.params.clone());
@@ -107,8 +108,8 @@ fn template(flow: &Flow, path: &(Vec<u16>, Vec<u16>)) -> Result<FlowSpec, Scenar
         start: Time::ZERO,
         stop: Time::MAX,
         app,
-        forward: path.0.clone(),
-        reverse: path.1.clone(),
+        forward: Vec::new(),
+        reverse: path.back.clone(),
         sender,
         receiver,
         utp,

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use lowtide_scenario::Scenario;
+use lowtide_scenario::{Scenario, scenario};
 
 /// `KEY=VALUE` of the command line.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ impl FromStr for Assignment {
 impl Assignment {
     /// The value: a TOML value where it is one, else the text itself.
     pub fn value(&self) -> toml::Value {
-        read(&self.text)
+        scenario::value(&self.text)
     }
 
     /// The values of a sweep, separated by commas that are not inside brackets or quotes.
@@ -50,13 +50,6 @@ impl Assignment {
         values.push(self.text[from..].trim());
         values
     }
-}
-
-fn read(text: &str) -> toml::Value {
-    toml::from_str::<toml::Table>(&format!("v = {text}"))
-        .ok()
-        .and_then(|mut table| table.remove("v"))
-        .unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
 /// One run.
@@ -88,7 +81,7 @@ pub fn expand(scenario: &Scenario, sweeps: &[Assignment], repeat: u64) -> Result
         for (name, variant) in &variants {
             for value in sweep.values() {
                 let name = format!("{name}{}={value} ", sweep.key);
-                wider.push((name, variant.with(&sweep.key, read(value))?));
+                wider.push((name, variant.with(&sweep.key, scenario::value(value))?));
             }
         }
         variants = wider;

@@ -43,6 +43,15 @@ pub struct Flow {
     /// Which way its data goes.
     #[serde(default)]
     pub direction: Direction,
+    /// The node its data comes from (topologies with nodes).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The node its data goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// All nodes of its way, instead of `from`, `to` and the shortest way between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub route: Vec<String>,
     /// Its own base RTT instead of the topology's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
@@ -91,10 +100,10 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Towards the clients: a download.
+    /// Towards the clients: a download; from `from` to `to`.
     #[default]
     Forward,
-    /// Towards the servers: an upload.
+    /// Towards the servers: an upload; from `to` to `from`.
     Reverse,
 }
 
@@ -294,6 +303,14 @@ impl Flow {
         rule((1..=9000).contains(&self.utp.payload_bytes), "utp.payload_bytes", "must be between 1 and 9000")?;
         rule(self.utp.min_rto_ms >= 1.0 && self.utp.tick_ms >= 1.0, "utp", "`min_rto_ms` and `tick_ms` must be at least 1")?;
         rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")
+    }
+
+    pub(super) fn check_has_no_ends(&self) -> Result<(), ScenarioError> {
+        let said = [("from", self.from.is_some()), ("to", self.to.is_some()), ("route", !self.route.is_empty())];
+        match said.iter().find(|(_, said)| *said) {
+            Some((key, _)) => Err(ScenarioError::at(format!("flows.{}.{key}", self.name), "a dumbbell has no nodes; say `direction`")),
+            None => Ok(()),
+        }
     }
 }
 

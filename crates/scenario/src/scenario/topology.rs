@@ -1,0 +1,201 @@
+//! The network of a scenario as its file writes it: a dumbbell, a parking lot or a graph of named nodes. Knows no flow.
+
+use lowtide_net::{ImpairConfig, QueueConfig};
+use serde::{Deserialize, Serialize};
+
+use super::{ScenarioError, require};
+
+/// The network between senders and receivers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "a scenario has one")]
+pub enum Topology {
+    /// One bottleneck that all flows share.
+    Dumbbell(Dumbbell),
+    /// Equal bottlenecks in a line; flows say where they enter and leave.
+    ParkingLot(ParkingLot),
+    /// Any nodes and links; flows say from where to where.
+    Graph(Graph),
+}
+
+/// One bottleneck, the same both ways unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dumbbell {
+    /// The bottleneck's rate, forward.
+    pub rate_mbps: f64,
+    /// The reverse rate, the forward one if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_rate_mbps: Option<f64>,
+    /// The base RTT of the path, without serialisation.
+    pub rtt_ms: f64,
+    /// The queue before the bottleneck, forward.
+    pub queue: QueueConfig,
+    /// The reverse queue, the forward one if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_queue: Option<QueueConfig>,
+    /// Impairments of the forward direction.
+    #[serde(default)]
+    pub impair: ImpairConfig,
+    /// Impairments of the reverse direction.
+    #[serde(default)]
+    pub reverse_impair: ImpairConfig,
+    /// Bytes of link header that the bottleneck counts per packet (Ethernet: 14).
+    #[serde(default = "ethernet")]
+    pub link_header_bytes: u32,
+    /// A link of each sender's own before the bottleneck; none: as fast as need be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+}
+
+/// A sender's own link. Its delay is part of the base RTT.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    /// Its rate.
+    pub rate_mbps: f64,
+    /// The queue before it.
+    pub queue: QueueConfig,
+}
+
+/// `hops` equal links in a line between the nodes `0`, `1`, …; a flow crosses those between its `from` and its `to`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParkingLot {
+    /// How many bottlenecks.
+    pub hops: u32,
+    /// The rate of each, both ways.
+    pub rate_mbps: f64,
+    /// The delay of each, one way.
+    pub delay_ms: f64,
+    /// Delay between a host and the node it is at, one way.
+    #[serde(default)]
+    pub access_ms: f64,
+    /// The queue before each, both ways.
+    pub queue: QueueConfig,
+    /// Impairments of each, both ways.
+    #[serde(default)]
+    pub impair: ImpairConfig,
+    /// Bytes of link header that the bottlenecks count per packet (Ethernet: 14).
+    #[serde(default = "ethernet")]
+    pub link_header_bytes: u32,
+}
+
+/// Links between named nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Graph {
+    /// Bytes of link header that the links count per packet (Ethernet: 14).
+    #[serde(default = "ethernet")]
+    pub link_header_bytes: u32,
+    /// The links; the nodes are those that they name.
+    pub links: Vec<GraphLink>,
+}
+
+/// A link between two nodes, the same both ways unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphLink {
+    /// Its name in results; `FROM-TO` if absent.
+    #[serde(default)]
+    pub name: String,
+    /// The node it leaves.
+    pub from: String,
+    /// The node it enters.
+    pub to: String,
+    /// Its rate; none: a delay alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_mbps: Option<f64>,
+    /// The rate from `to` to `from`, the same if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_rate_mbps: Option<f64>,
+    /// Its delay, one way.
+    #[serde(default)]
+    pub delay_ms: f64,
+    /// The delay from `to` to `from`, the same if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_delay_ms: Option<f64>,
+    /// The queue before it, which a link with a rate needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueConfig>,
+    /// The queue at `to`, the same if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_queue: Option<QueueConfig>,
+    /// Impairments from `from` to `to`.
+    #[serde(default)]
+    pub impair: ImpairConfig,
+    /// Impairments from `to` to `from`.
+    #[serde(default)]
+    pub reverse_impair: ImpairConfig,
+}
+
+fn ethernet() -> u32 {
+    14
+}
+
+/// The most bottlenecks of a parking lot: a packet counts its hops in eight bits.
+const MOST_HOPS: u32 = 100;
+
+impl Topology {
+    pub(super) fn check(&mut self) -> Result<(), ScenarioError> {
+        match self {
+            Topology::Dumbbell(d) => d.check(),
+            Topology::ParkingLot(p) => p.check(),
+            Topology::Graph(g) => g.check(),
+        }
+    }
+}
+
+impl Dumbbell {
+    fn check(&self) -> Result<(), ScenarioError> {
+        require(self.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
+        require(self.reverse_rate_mbps.is_none_or(|r| r > 0.0), "topology.reverse_rate_mbps", "must be above 0")?;
+        require(self.access.as_ref().is_none_or(|a| a.rate_mbps > 0.0), "topology.access.rate_mbps", "must be above 0")?;
+        require(self.rtt_ms >= 0.0, "topology.rtt_ms", "must not be negative")
+    }
+}
+
+impl ParkingLot {
+    fn check(&self) -> Result<(), ScenarioError> {
+        require((1..=MOST_HOPS).contains(&self.hops), "topology.hops", "must be between 1 and 100")?;
+        require(self.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
+        require(self.delay_ms >= 0.0, "topology.delay_ms", "must not be negative")?;
+        require(self.access_ms >= 0.0, "topology.access_ms", "must not be negative")
+    }
+}
+
+impl Graph {
+    /// Checks the links and names those that have no name.
+    fn check(&mut self) -> Result<(), ScenarioError> {
+        require(!self.links.is_empty(), "topology.links", "there must be at least one link")?;
+        for i in 0..self.links.len() {
+            let (before, rest) = self.links.split_at_mut(i);
+            let link = &mut rest[0];
+            let at = if link.name.is_empty() { format!("topology.links.{}", i + 1) } else { format!("topology.links.{}", link.name) };
+            link.check(&at)?;
+            if link.name.is_empty() {
+                link.name = format!("{}-{}", link.from, link.to);
+            }
+            let twin = before.iter().any(|l| l.name == link.name);
+            require(!twin, &format!("{at}.name"), "two links have this name; parallel links need a `name` each")?;
+        }
+        Ok(())
+    }
+}
+
+impl GraphLink {
+    fn check(&self, at: &str) -> Result<(), ScenarioError> {
+        let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("{at}.{key}"), rule);
+        rule(!self.name.contains('.'), "name", "must not contain a dot")?;
+        rule(!self.from.is_empty(), "from", "must name a node")?;
+        rule(!self.to.is_empty() && self.to != self.from, "to", "must name another node than `from`")?;
+        rule(self.rate_mbps.is_none_or(|r| r > 0.0), "rate_mbps", "must be above 0")?;
+        rule(self.reverse_rate_mbps.is_none_or(|r| r > 0.0), "reverse_rate_mbps", "must be above 0")?;
+        rule(self.delay_ms >= 0.0, "delay_ms", "must not be negative")?;
+        rule(self.reverse_delay_ms.is_none_or(|d| d >= 0.0), "reverse_delay_ms", "must not be negative")?;
+        rule(self.rate_mbps.is_none() || self.queue.is_some(), "queue", "is missing; a link with a rate needs one")?;
+        let bare = self.queue.is_none() && self.reverse_queue.is_none() && self.reverse_rate_mbps.is_none();
+        let perfect = self.impair == ImpairConfig::default() && self.reverse_impair == ImpairConfig::default();
+        rule(self.rate_mbps.is_some() || (bare && perfect), "rate_mbps", "is missing; queues and impairments need a rate")
+    }
+}
