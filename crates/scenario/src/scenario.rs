@@ -191,4 +191,6 @@ fn set(tree: &mut toml::Value, path: &str, whole: &str, value: toml::Value) -> R
 }
 
 #[cfg(test)]
+mod document;
+#[cfg(test)]
 mod tests;
