@@ -21,6 +21,7 @@ pub mod illinois;
 pub mod ledbat;
 pub mod ledbat_dynamic;
 pub mod ledbat_pp;
+pub mod ledbat_pp_published;
 pub mod libutp;
 pub mod newreno;
 pub mod params;

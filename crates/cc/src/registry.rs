@@ -19,7 +19,7 @@ use crate::vegas;
 use crate::veno;
 use crate::westwood;
 use crate::yeah;
-use crate::{ledbat, ledbat_dynamic, ledbat_pp};
+use crate::{ledbat, ledbat_dynamic, ledbat_pp, ledbat_pp_published};
 use crate::{tcp_lp, tcp_nice};
 
 /// An algorithm's `build`.
@@ -115,6 +115,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: "enhanced = true",
         construct: ledbat_pp::build,
+    },
+    Algorithm {
+        name: "ledbat_pp-published",
+        summary: "LEDBAT++ as published for ns-3, faults and all: for comparison with that paper only",
+        source: "Kapetanidou 2024, ns3-tcp-ledbatpp 88d9f97",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: ledbat_pp_published::build,
     },
     Algorithm {
         name: "bbr1",

@@ -193,6 +193,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         pacing: tcp.pacing,
         ecn: tcp.ecn,
         group: tcp.delayed_ack,
+        stalls: tcp.rto == Rto::Ns3,
     };
     let receiver = ReceiverConfig {
         every: tcp.delayed_ack,

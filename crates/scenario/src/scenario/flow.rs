@@ -215,7 +215,7 @@ pub enum Rto {
     Linux,
     /// RFC 6298: 1 s floor.
     Rfc,
-    /// ns-3.37: 1 s floor, 3 s for a SYN.
+    /// ns-3.37: 1 s floor, 3 s for a SYN; a window below one segment waits for it.
     Ns3,
 }
 

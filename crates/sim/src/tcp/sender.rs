@@ -198,7 +198,9 @@ impl Sender {
         }
         let full = pipe + u64::from(len) > window;
         if full {
-            let verdict = if window < u64::from(len) {
+            let verdict = if self.config.stalls {
+                self.stall(pipe, now)
+            } else if window < u64::from(len) {
                 self.pacer.below_one_segment(now, window, u64::from(self.config.mss), self.rto.srtt(), pipe == 0)
             } else {
                 Err(None)
@@ -215,6 +217,14 @@ impl Sender {
             return None;
         }
         Some(self.send(again, len, now))
+    }
+
+    /// A window below one segment sends nothing; the timer that ends this runs although nothing is out.
+    fn stall(&mut self, pipe: u64, now: Time) -> Result<(), Option<Time>> {
+        if pipe == 0 && self.timer.is_none() {
+            self.arm(now);
+        }
+        Err(None)
     }
 
     fn window(&self) -> u64 {

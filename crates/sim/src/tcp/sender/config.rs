@@ -39,6 +39,8 @@ pub struct SenderConfig {
     pub ecn: bool,
     /// Segments that leave together while the window is below one.
     pub group: u32,
+    /// Send nothing while the window is below one segment, until the retransmission timer gives one (ns-3).
+    pub stalls: bool,
 }
 
 impl SenderConfig {
@@ -55,6 +57,7 @@ impl SenderConfig {
             pacing: false,
             ecn: false,
             group: 2,
+            stalls: false,
         }
     }
 }

@@ -111,7 +111,8 @@ impl Sender {
     }
 
     fn time_out(&mut self, now: Time) {
-        if self.board.una() == self.board.nxt() {
+        let stalled = self.config.stalls && self.window() < u64::from(self.config.mss);
+        if self.board.una() == self.board.nxt() && !stalled {
             // Nothing is out: the peer's window is too small, so ask it (persist).
             self.probe = true;
         } else {
