@@ -39,6 +39,7 @@ fn the_document_has_every_key_and_no_other() {
         ("impair", with(BASE, "impair = { wrong = 1 }")),
         ("flows", with(BASE, "[[flows]]\nwrong = 1")),
         ("flows.tcp", with(BASE, &format!("{FLOW}tcp = {{ wrong = 1 }}"))),
+        ("flows.utp", with(BASE, &format!("{FLOW}utp = {{ wrong = 1 }}"))),
         ("flows.lab", with(BASE, &format!("{FLOW}lab = {{ wrong = 1 }}"))),
     ];
     for (section, keys) in sections {
