@@ -13,7 +13,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use lowtide_scenario::{ResultDir, Scenario, Summary};
+use lowtide_scenario::{Part, ResultDir, Scenario, Summary};
+use lowtide_sim::run::INTERVAL;
+use lowtide_sim::trace::Request;
 
 use crate::human;
 use sweep::{Assignment, Run};
@@ -42,6 +44,18 @@ pub struct Args {
     /// Writes each run's summary, series (Parquet) and scenario to this folder, or to one a run below it.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Writes what tcpdump would see at both ends: server.pcap and client.pcap in the result's folder
+    #[arg(long, requires = "out")]
+    pcap: bool,
+    /// Bytes kept of each packet of --pcap; 0 keeps all, so that Wireshark can verify TCP's checksums too
+    #[arg(long, value_name = "BYTES", default_value_t = 128, requires = "pcap")]
+    snaplen: u32,
+    /// Writes each connection's recovery metrics and packets as qlog: qlog/NAME.sqlog
+    #[arg(long, requires = "out")]
+    qlog: bool,
+    /// Writes what happened to each packet, with the queue's length: events.parquet
+    #[arg(long, requires = "out")]
+    events: bool,
     /// Prints the summaries as JSON, one a line.
     #[arg(long)]
     json: bool,
@@ -87,7 +101,7 @@ fn run_all(runs: &[Run], args: &Args) -> Result<Vec<Summary>> {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((n, run)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, runs.get(n)?))) {
-                    let result = run_one(run, args.out.as_deref(), runs.len() > 1);
+                    let result = run_one(run, args, runs.len() > 1);
                     let repeated = matches!(&result, Ok((_, false)));
                     done.lock().unwrap_or_else(PoisonError::into_inner)[n] = Some(result.map(|(summary, _)| summary));
                     progress.lock().unwrap_or_else(PoisonError::into_inner).step(repeated);
@@ -101,17 +115,30 @@ fn run_all(runs: &[Run], args: &Args) -> Result<Vec<Summary>> {
 }
 
 /// The summary of one run, and whether it had to be computed.
-fn run_one(run: &Run, out: Option<&Path>, several: bool) -> Result<(Summary, bool)> {
-    let Some(out) = out else { return Ok((lowtide_sim::run(&run.scenario, run.seed, false)?.summary, true)) };
+fn run_one(run: &Run, args: &Args, several: bool) -> Result<(Summary, bool)> {
+    let Some(out) = &args.out else { return Ok((lowtide_sim::run(&run.scenario, run.seed, false)?.summary, true)) };
     let dir = if several { out.join(run.folder()) } else { out.to_owned() };
     let text = toml::to_string(&Scenario { seed: run.seed, ..run.scenario.clone() })?;
-    if let Some(there) = ResultDir::read(&dir).ok().filter(|there| there.scenario == text) {
+    let traced = args.traces(&dir).files().iter().all(|file| dir.join(file).exists());
+    if let Some(there) = ResultDir::read(&dir).ok().filter(|there| traced && there.scenario == text) {
         return Ok((there.summary, false));
     }
-    let outcome = lowtide_sim::run(&run.scenario, run.seed, true)?;
-    ResultDir::write(&dir, &text, &outcome.summary, Some(&outcome.series)).with_context(|| dir.display().to_string())?;
+    let part = Part::begin(&dir).with_context(|| dir.display().to_string())?;
+    let outcome = lowtide_sim::run_watched(&run.scenario, run.seed, Some(INTERVAL), &args.traces(part.path()))?;
+    part.finish(&text, &outcome.summary, Some(&outcome.series)).with_context(|| dir.display().to_string())?;
     Ok((outcome.summary, true))
 }
+
+impl Args {
+    /// What is to be written of each packet, to `folder`.
+    fn traces(&self, folder: &Path) -> Request {
+        let snaplen = if self.snaplen == 0 { WHOLE } else { self.snaplen };
+        Request { folder: folder.to_owned(), pcap: self.pcap.then_some(snaplen), qlog: self.qlog, events: self.events }
+    }
+}
+
+/// More than the largest IP packet.
+const WHOLE: u32 = 1 << 18;
 
 /// A line on a terminal that says how far the runs are.
 struct Progress {

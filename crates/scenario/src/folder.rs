@@ -30,25 +30,7 @@ impl ResultDir {
     /// # Errors
     /// A folder that cannot be written, or that is no result.
     pub fn write(dir: &Path, scenario: &str, summary: &Summary, series: Option<&Series>) -> io::Result<()> {
-        let part = sibling(dir, "part");
-        if part.exists() {
-            fs::remove_dir_all(&part)?;
-        }
-        fs::create_dir_all(&part)?;
-        fs::write(part.join(SCENARIO), scenario)?;
-        if let Some(series) = series {
-            series.write(&part)?;
-        }
-        summary.write(&part)?;
-        if dir.exists() && !ResultDir::is_one(dir) && fs::read_dir(dir)?.next().is_some() {
-            fs::remove_dir_all(&part)?;
-            let reason = format!("{} holds files that are no result of lowtide; name another folder", dir.display());
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
-        }
-        if dir.exists() {
-            fs::remove_dir_all(dir)?;
-        }
-        fs::rename(part, dir)
+        Part::begin(dir)?.finish(scenario, summary, series)
     }
 
     /// Whether `dir` holds a finished result: what a resumed sweep need not run again.
@@ -87,6 +69,60 @@ impl ResultDir {
             found.extend(ResultDir::under(&entry)?);
         }
         Ok(found)
+    }
+}
+
+/// A result that is being made, beside where it will lie; what runs write meanwhile goes here. Gone if it is not finished.
+#[derive(Debug)]
+pub struct Part {
+    part: PathBuf,
+    dir: PathBuf,
+}
+
+impl Part {
+    /// An empty folder for what will be `dir`.
+    ///
+    /// # Errors
+    /// A folder that cannot be written, or that holds something else than a result.
+    pub fn begin(dir: &Path) -> io::Result<Part> {
+        if dir.exists() && !ResultDir::is_one(dir) && fs::read_dir(dir)?.next().is_some() {
+            let reason = format!("{} holds files that are no result of lowtide; name another folder", dir.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+        }
+        let part = sibling(dir, "part");
+        if part.exists() {
+            fs::remove_dir_all(&part)?;
+        }
+        fs::create_dir_all(&part)?;
+        Ok(Part { part, dir: dir.to_owned() })
+    }
+
+    /// Where it is until it is finished.
+    pub fn path(&self) -> &Path {
+        &self.part
+    }
+
+    /// Adds the result itself and takes the name; an older result there is replaced.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn finish(self, scenario: &str, summary: &Summary, series: Option<&Series>) -> io::Result<()> {
+        fs::write(self.part.join(SCENARIO), scenario)?;
+        if let Some(series) = series {
+            series.write(&self.part)?;
+        }
+        summary.write(&self.part)?;
+        if self.dir.exists() {
+            fs::remove_dir_all(&self.dir)?;
+        }
+        fs::rename(&self.part, &self.dir)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // After `finish` there is nothing left to remove.
+        let _ = fs::remove_dir_all(&self.part);
     }
 }
 

@@ -1,10 +1,11 @@
 //! The two ends of a flow, whatever its transport: what the world drives. Knows TCP and uTP ends, no links.
 
 use lowtide_cc::Snapshot;
-use lowtide_units::{Span, Time};
+use lowtide_units::{Rate, Span, Time};
 
 use crate::packet::Packet;
 use crate::tcp::receiver::Receiver;
+use crate::tcp::sack::Note;
 use crate::tcp::sender::{Sender, SenderStats};
 use crate::utp::UtpEnd;
 
@@ -104,6 +105,38 @@ impl SendingEnd {
         match self {
             SendingEnd::Tcp(sender) => sender.snapshot(),
             SendingEnd::Utp(end) => end.connection.snapshot(),
+        }
+    }
+
+    /// Bytes in flight.
+    pub fn in_flight(&self) -> u64 {
+        match self {
+            SendingEnd::Tcp(sender) => sender.in_flight(),
+            SendingEnd::Utp(end) => end.connection.in_flight(),
+        }
+    }
+
+    /// The smallest RTT seen, where the transport keeps it.
+    pub fn min_rtt(&self) -> Option<Span> {
+        match self {
+            SendingEnd::Tcp(sender) => sender.min_rtt(),
+            SendingEnd::Utp(_) => None,
+        }
+    }
+
+    /// The rate at which packets leave, if they are paced.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        match self {
+            SendingEnd::Tcp(sender) => sender.pacing_rate(),
+            SendingEnd::Utp(_) => None,
+        }
+    }
+
+    /// What became of its transmissions since the last call, where the transport notes it; the first call begins it.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        match self {
+            SendingEnd::Tcp(sender) => sender.take_notes(),
+            SendingEnd::Utp(_) => Vec::new(),
         }
     }
 

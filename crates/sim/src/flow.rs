@@ -78,6 +78,8 @@ pub struct FlowSpec {
 pub struct FlowStats {
     /// RTT samples.
     pub rtt: Histogram,
+    /// The last of them.
+    pub last_rtt: Option<Span>,
     /// Packets dropped on the way.
     pub drops: u64,
     /// Time its packets have waited in queues, summed, and over how many of them.

@@ -11,11 +11,12 @@ pub mod packet;
 pub mod run;
 pub mod tcp;
 pub mod topology;
+pub mod trace;
 pub mod traffic;
 pub mod utp;
 pub mod world;
 
-pub use run::{Outcome, run, run_sampled};
+pub use run::{Outcome, RunError, run, run_sampled, run_watched};
 
 #[cfg(test)]
 mod tests;

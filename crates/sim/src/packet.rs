@@ -112,6 +112,11 @@ impl Packet {
         self.size - TCP_HEADER
     }
 
+    /// Whether it is the very same transmission as `other`.
+    pub fn is_same(&self, other: &Packet) -> bool {
+        (self.flow, self.seq, self.kind, self.sent, self.retransmission) == (other.flow, other.seq, other.kind, other.sent, other.retransmission)
+    }
+
     /// Whether a queue marked it.
     pub fn is_marked(&self) -> bool {
         self.ecn == Ecn::Ce

@@ -1,13 +1,17 @@
 //! Runs a scenario: lays it out, plans its traffic, turns the crank, reports. Pure: the same scenario and seed give the same
 //! outcome, byte for byte.
 
+use std::io;
+use std::sync::Arc;
+
 use lowtide_scenario::result::{SCHEMA, jain};
 use lowtide_scenario::{Scenario, ScenarioError, Series, Summary};
 use lowtide_units::{Span, Time};
 
 use crate::metrics::{Sampler, bottleneck, flow_result};
-use crate::topology::lay_out;
-use crate::traffic::plan;
+use crate::topology::{Layout, lay_out};
+use crate::trace::{Audience, Cast, Connection, Request, watchers};
+use crate::traffic::{Traffics, plan};
 use crate::world::World;
 
 /// What came of a run.
@@ -35,19 +39,47 @@ pub fn run(scenario: &Scenario, seed: u64, series: bool) -> Result<Outcome, Scen
 /// # Errors
 /// As [`run`], and an interval of which no whole number makes a second.
 pub fn run_sampled(scenario: &Scenario, seed: u64, interval: Option<Span>) -> Result<Outcome, ScenarioError> {
+    match run_watched(scenario, seed, interval, &Request::default()) {
+        Ok(outcome) => Ok(outcome),
+        Err(RunError::Scenario(error)) => Err(error),
+        Err(RunError::Io(error)) => Err(ScenarioError::new(error.to_string())),
+    }
+}
+
+/// A run that came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario cannot be.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// What was to be written of it could not be.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// As [`run_sampled`], and writes what `request` asks for while it runs.
+///
+/// # Errors
+/// As [`run_sampled`]; or a file that cannot be written.
+pub fn run_watched(scenario: &Scenario, seed: u64, interval: Option<Span>, request: &Request) -> Result<Outcome, RunError> {
     let series = interval.is_some();
     let interval = interval.unwrap_or(INTERVAL);
     if interval == Span::ZERO || !Span::from_secs(1).nanos().is_multiple_of(interval.nanos()) {
-        return Err(ScenarioError::new("a whole number of sampling intervals must make a second"));
+        return Err(ScenarioError::new("a whole number of sampling intervals must make a second").into());
     }
     let layout = lay_out(scenario, seed)?;
     let traffic = plan(scenario, &layout.paths, seed)?;
     let end = Time::from_secs_f64(scenario.duration_s);
     let from = Time::from_secs_f64(scenario.warmup_s);
+    let watchers = if request.is_none() { Vec::new() } else { watchers(request, &cast(scenario, &layout, &traffic))? };
     let mut world = World::new(layout.network, traffic.flows);
+    world.audience = Audience(watchers);
     let mut sampler = Sampler::new(&traffic.rows, &layout.bottlenecks, interval, from, series);
     world.run(end, from, interval, &mut sampler).map_err(|e| ScenarioError::new(e.to_string()))?;
     let (series, jain_short) = sampler.finish();
+    for watcher in world.audience.0.drain(..) {
+        watcher.finish()?;
+    }
 
     let span = end.since(from);
     let bottlenecks: Vec<_> = layout
@@ -82,4 +114,26 @@ pub fn run_sampled(scenario: &Scenario, seed: u64, interval: Option<Span>) -> Re
         lateness_ms: None,
     };
     Ok(Outcome { summary, series })
+}
+
+/// Who is in the run, for those who watch.
+fn cast(scenario: &Scenario, layout: &Layout, traffic: &Traffics) -> Arc<Cast> {
+    let mut links: Vec<Arc<str>> = vec!["".into(); layout.network.stages.len()];
+    for (name, stage) in &layout.bottlenecks {
+        links[usize::from(*stage)] = name.as_str().into();
+    }
+    let names: Vec<Arc<str>> = traffic.rows.iter().map(|row| row.name.as_str().into()).collect();
+    let mut counts = vec![0; names.len()];
+    let mut connections: Vec<Connection> = traffic
+        .flows
+        .iter()
+        .map(|spec| {
+            let row = spec.result;
+            counts[row] += 1;
+            let direction = scenario.flows[traffic.rows[row].flow].direction;
+            Connection { name: Arc::clone(&names[row]), number: counts[row] - 1, of_many: false, direction, spec: Arc::new(spec.clone()) }
+        })
+        .collect();
+    connections.iter_mut().for_each(|c| c.of_many = counts[c.spec.result] > 1);
+    Arc::new(Cast { connections, links })
 }

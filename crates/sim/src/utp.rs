@@ -60,7 +60,7 @@ impl UtpEnd {
 }
 
 /// A packet of the simulation as uTP sees it: payload is what its size leaves beside the headers.
-fn numbered(packet: &Packet) -> Option<Numbered> {
+pub(crate) fn numbered(packet: &Packet) -> Option<Numbered> {
     let Kind::Utp(Utp { header, mask, .. }) = packet.kind else { return None };
     let head = Numbered { header, sack: (mask != 0).then(|| Sack::from_mask(mask)), payload: 0 };
     let payload = packet.size - UDP_HEADER - head.head_bytes() as u32;

@@ -8,6 +8,7 @@ use crate::engine::Events;
 use crate::flow::{App, Flow, FlowSpec};
 use crate::link::Stage;
 use crate::packet::{Kind, Packet};
+use crate::trace::{Audience, Step};
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -54,6 +55,8 @@ pub struct World {
     link_header: u32,
     dropped: Vec<(Packet, Drop)>,
     error: Option<ParamError>,
+    /// Who is shown every packet.
+    pub audience: Audience,
 }
 
 impl World {
@@ -65,7 +68,7 @@ impl World {
             events.schedule(flow.start, Event::Begin(n as u32));
         }
         let flows = flows.into_iter().map(Flow::new).collect();
-        World { events, stages, flows, link_header, dropped: Vec::new(), error: None }
+        World { events, stages, flows, link_header, dropped: Vec::new(), error: None, audience: Audience::default() }
     }
 
     /// Events handled so far.
@@ -185,16 +188,24 @@ impl World {
     fn forward(&mut self, mut packet: Packet, now: Time) {
         let spec = &self.flows[packet.flow as usize].spec;
         let path = if packet.kind.goes_back() { &spec.reverse } else { &spec.forward };
+        if packet.hop == 0 {
+            self.audience.packet(now, Step::Send, &packet, None);
+        }
         let Some(&stage) = path.get(usize::from(packet.hop)) else { return self.deliver(packet, now) };
         packet.hop += 1;
         packet.link_header = self.link_header;
         let at = &mut self.stages[usize::from(stage)];
         match &mut at.link {
             Some(link) => {
-                if link.enqueue(packet, now, &mut self.dropped) {
+                let before = self.audience.before(&packet, link);
+                let free = link.enqueue(packet, now, &mut self.dropped);
+                if let Some(before) = before {
+                    self.audience.queued(now, before, (stage, link), &self.dropped);
+                }
+                self.count_drops(stage, now);
+                if free {
                     self.transmit(u32::from(stage), now);
                 }
-                self.count_drops();
             }
             None => {
                 if let Some(due) = at.pipe.push(now + at.delay, packet) {
@@ -207,7 +218,9 @@ impl World {
     fn transmit(&mut self, stage: u32, now: Time) {
         let at = &mut self.stages[stage as usize];
         let Some(link) = &mut at.link else { return };
+        let marks = self.audience.marks(link);
         if let Some((left, fate, packet)) = link.transmit(now, &mut self.dropped) {
+            self.audience.left(now, &packet, (stage as u16, link), marks);
             self.events.schedule(left, Event::Free(stage));
             let waited = &mut self.flows[packet.flow as usize].stats.waited;
             *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
@@ -219,12 +232,14 @@ impl World {
                 }
             }
         }
-        self.count_drops();
+        self.count_drops(stage as u16, now);
     }
 
-    fn count_drops(&mut self) {
-        for (packet, _) in self.dropped.drain(..) {
+    fn count_drops(&mut self, stage: u16, now: Time) {
+        for (packet, reason) in self.dropped.drain(..) {
             self.flows[packet.flow as usize].stats.drops += 1;
+            let link = self.stages[usize::from(stage)].link.as_ref();
+            self.audience.packet(now, Step::Drop(reason), &packet, link.map(|link| (stage, link)));
         }
     }
 
@@ -239,6 +254,7 @@ impl World {
 
     fn deliver(&mut self, packet: Packet, now: Time) {
         let id = packet.flow;
+        self.audience.packet(now, Step::Deliver, &packet, None);
         let flow = &mut self.flows[id as usize];
         match packet.kind {
             Kind::Data => {
@@ -254,6 +270,7 @@ impl World {
                 sender.on_packet(&packet, now);
                 if let Some(rtt) = sender.take_rtt() {
                     flow.stats.rtt.add(rtt);
+                    flow.stats.last_rtt = Some(rtt);
                 }
                 self.send_all(id, now);
             }
@@ -271,11 +288,13 @@ impl World {
 
     fn send_all(&mut self, id: u32, now: Time) {
         let flow = &mut self.flows[id as usize];
+        self.audience.sender(now, id, flow);
         flow.check_done(now);
         while let Some(packet) = self.flows[id as usize].sender.as_mut().and_then(|sender| sender.poll(now)) {
             self.forward(packet, now);
         }
         let flow = &mut self.flows[id as usize];
+        self.audience.sender(now, id, flow);
         let due = flow.sender.as_ref().and_then(|sender| sender.deadline());
         if let Some(due) = due.filter(|&due| due < flow.timers[0]) {
             flow.timers[0] = due;

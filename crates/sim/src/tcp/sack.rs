@@ -34,6 +34,30 @@ pub struct Segment {
 
 const NONE: u32 = u32::MAX;
 
+/// What became of a transmission, for who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It left.
+    Sent {
+        /// The how-manieth transmission it is.
+        order: u32,
+        /// The segment.
+        seq: u32,
+        /// Its payload.
+        len: u32,
+    },
+    /// The receiver has the segment.
+    Delivered {
+        /// Its last transmission.
+        order: u32,
+    },
+    /// It was given up.
+    Lost {
+        /// Its last transmission.
+        order: u32,
+    },
+}
+
 /// All outstanding segments `una..nxt`.
 #[derive(Debug)]
 pub struct Scoreboard {
@@ -52,6 +76,8 @@ pub struct Scoreboard {
     runs: Vec<(u32, u32)>,
     /// No segment below this is `Lost`.
     lost_from: u32,
+    /// What happened since somebody looked, if anybody does.
+    notes: Option<Vec<Note>>,
 }
 
 impl Default for Scoreboard {
@@ -69,11 +95,30 @@ impl Default for Scoreboard {
             lost: 0,
             runs: Vec::new(),
             lost_from: 0,
+            notes: None,
         }
     }
 }
 
 impl Scoreboard {
+    /// What happened since the last call; the first call begins it.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        self.notes.replace(Vec::new()).unwrap_or_default()
+    }
+
+    #[inline]
+    fn note(&mut self, seq: u32, note: fn(u32, u32, u32) -> Note) {
+        if self.notes.is_some() {
+            self.write_down(seq, note);
+        }
+    }
+
+    #[cold]
+    fn write_down(&mut self, seq: u32, note: fn(u32, u32, u32) -> Note) {
+        let Segment { order, len, .. } = *self.segment(seq);
+        self.notes.iter_mut().for_each(|notes| notes.push(note(order, seq, len)));
+    }
+
     /// The first segment not yet acknowledged cumulatively.
     pub fn una(&self) -> u32 {
         self.una
@@ -175,6 +220,7 @@ impl Scoreboard {
             return 0;
         }
         self.unlink(seq);
+        self.note(seq, |order, _, _| Note::Lost { order });
         let slot = self.slot(seq);
         self.ring[slot].state = State::Lost;
         self.lost += 1;
@@ -200,6 +246,7 @@ impl Scoreboard {
                 State::Sacked => self.sacked -= 1,
                 state => {
                     self.leave(seq, state);
+                    self.note(seq, |order, _, _| Note::Delivered { order });
                     visit(seq, &self.ring[self.slot(seq)]);
                 }
             }
@@ -241,6 +288,7 @@ impl Scoreboard {
         for seq in from..to {
             let state = self.segment(seq).state;
             self.leave(seq, state);
+            self.note(seq, |order, _, _| Note::Delivered { order });
             let slot = self.slot(seq);
             self.ring[slot].state = State::Sacked;
             self.sacked += 1;
@@ -275,6 +323,7 @@ impl Scoreboard {
         self.newest = seq;
         self.in_flight += u64::from(self.ring[slot].len);
         self.in_flight_segments += 1;
+        self.note(seq, |order, seq, len| Note::Sent { order, seq, len });
     }
 
     fn unlink(&mut self, seq: u32) {

@@ -16,7 +16,7 @@ use super::prr::Prr;
 use super::rack::Rack;
 use super::rate::DeliveryClock;
 use super::rto::RtoEstimator;
-use super::sack::Scoreboard;
+use super::sack::{Note, Scoreboard};
 use super::usage::WindowUse;
 use crate::packet::{Kind, Packet, TCP_HEADER};
 
@@ -160,6 +160,16 @@ impl Sender {
         self.rto.srtt()
     }
 
+    /// The smallest RTT seen.
+    pub fn min_rtt(&self) -> Option<Span> {
+        (self.min_rtt < Span::MAX).then_some(self.min_rtt)
+    }
+
+    /// What became of its transmissions since the last call; the first call begins it.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        self.board.take_notes()
+    }
+
     /// The RTT sample that the last acknowledgement gave.
     pub fn take_rtt(&mut self) -> Option<Span> {
         self.latest_rtt.take()
@@ -295,7 +305,8 @@ impl Sender {
         packet
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
+    /// The rate at which segments leave, if they are paced.
+    pub fn pacing_rate(&self) -> Option<Rate> {
         let own = self.cc.pacing_rate();
         if own.is_some() || !self.config.pacing {
             return own;

@@ -1,0 +1,91 @@
+//! Each step of each packet as a row of `events.parquet`. Knows the columns' words, not the file's format.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use lowtide_net::Drop;
+use lowtide_scenario::events::{EventWriter, PacketEvent};
+use lowtide_units::Time;
+use lowtide_utp::Kind as Type;
+
+use super::{Cast, Step, Watcher};
+use crate::flow::Flow;
+use crate::link::Link;
+use crate::packet::{Kind, Packet};
+
+/// The file while it is written.
+pub struct Events {
+    writer: EventWriter,
+    cast: Arc<Cast>,
+    nowhere: Arc<str>,
+    result: io::Result<()>,
+}
+
+impl Events {
+    /// A file without events in `folder`.
+    pub fn create(folder: &Path, cast: &Arc<Cast>) -> io::Result<Events> {
+        Ok(Events { writer: EventWriter::create(folder)?, cast: Arc::clone(cast), nowhere: "".into(), result: Ok(()) })
+    }
+}
+
+impl Watcher for Events {
+    fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
+        if self.result.is_err() {
+            return;
+        }
+        let link = at.map_or(&self.nowhere, |(stage, _)| &self.cast.links[usize::from(stage)]);
+        self.result = self.writer.push(PacketEvent {
+            time_ns: now.nanos(),
+            event: word(step),
+            link: Arc::clone(link),
+            flow: Arc::clone(&self.cast.connections[packet.flow as usize].name),
+            packet: kind(packet),
+            connection: packet.flow,
+            number: packet.seq,
+            bytes: packet.size,
+            queue_bytes: at.map_or(0, |(_, link)| link.bytes()),
+            queue_packets: at.map_or(0, |(_, link)| link.packets() as u64),
+        });
+    }
+
+    fn sender(&mut self, _now: Time, _id: u32, _flow: &mut Flow) {}
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        let Events { writer, result, .. } = *self;
+        result?;
+        writer.finish()
+    }
+}
+
+fn word(step: Step) -> &'static str {
+    match step {
+        Step::Send => "send",
+        Step::Enqueue => "enqueue",
+        Step::Mark => "mark",
+        Step::Dequeue => "dequeue",
+        Step::Drop(Drop::Overflow) => "drop-overflow",
+        Step::Drop(Drop::Early) => "drop-early",
+        Step::Drop(Drop::Loss) => "drop-loss",
+        Step::Deliver => "deliver",
+    }
+}
+
+fn kind(packet: &Packet) -> &'static str {
+    match packet.kind {
+        Kind::Syn => "syn",
+        Kind::SynAck => "syn-ack",
+        Kind::Data if packet.retransmission => "resent",
+        Kind::Data => "data",
+        Kind::Ack => "ack",
+        Kind::Datagram => "datagram",
+        Kind::Utp(utp) => match utp.header.kind {
+            Type::Syn => "syn",
+            Type::Data if packet.retransmission => "resent",
+            Type::Data => "data",
+            Type::State => "ack",
+            Type::Fin => "fin",
+            Type::Reset => "reset",
+        },
+    }
+}
