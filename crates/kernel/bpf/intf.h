@@ -29,7 +29,7 @@ struct flow_snapshot {
 };
 
 struct group_totals {
-	u64 bytes, segments, flows, unmanaged, retransmissions, losses, slowdowns, lowered, samples;
+	u64 bytes, segments, flows, unmanaged, retransmissions, losses, slowdowns, samples;
 	u64 queueing_sum, queueing_count;  // ns and segments
 	u64 yielded;                       // ns
 	u64 unparsed;

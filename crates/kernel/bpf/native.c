@@ -47,7 +47,10 @@ u16 lowtide_rx_send(struct rx *f, const struct rx_out *o) { return rx_send(f, o)
 void lowtide_rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s) { rx_receive(f, i, s); }
 void lowtide_path_receive(struct path *p, struct rx *f, const struct rx_seen *s, u64 now, u8 enhanced)
 {
-	path_receive(p, f, s, now, enhanced);
+	struct rx_seen all = *s;
+
+	if (path_tells(f, &all, now))
+		path_receive(p, f, &all, now, enhanced);
 }
 u32 lowtide_rx_edge(const struct rx *f) { return f->edge; }
 u32 lowtide_rx_share(const struct rx *f) { return f->share; }

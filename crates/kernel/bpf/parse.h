@@ -1,5 +1,6 @@
-// Where the TCP header of a packet is and what it says. Reads everything relative to the network header, so the device's
-// kind does not matter. Incomplete or unusual means "not parsed": the packet goes on untouched. Knows no flow.
+// Where the TCP header of a packet is and what it says. What nearly every packet looks like is read in place; the rest is
+// copied relative to the network header, so the device's kind does not matter. Incomplete or odd means "not parsed": the
+// packet goes on untouched. Knows no flow.
 #ifndef LOWTIDE_PARSE_H
 #define LOWTIDE_PARSE_H
 
@@ -9,6 +10,8 @@
 #define MAX_EXTENSIONS 6                   // IPv6 extension headers followed
 #define FIRST 20                           // bytes of the network header kept
 #define MAX_OPTIONS 40                     // RFC 9293 §3.1: bytes of options a TCP header can hold
+
+#define NOP_NOP_TIMESTAMPS 0x0101080a      // RFC 7323 appendix A: how nearly everybody lays them out
 
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
@@ -44,6 +47,13 @@ struct segment {
 	u16 window;
 	u8 flags, ce, timestamps;
 	u64 first[3];                      // 20 bytes of the network header, to recognise it by
+};
+
+// Where a flow's last packet had its TCP header, and what stood there: the last word before it and the ports. The next one
+// will most likely be alike. `at` is that word's place.
+struct place {
+	u64 mark;
+	u32 at, pad;
 };
 
 INLINE int load(struct __sk_buff *skb, u32 at, void *to, u32 length)
@@ -134,26 +144,82 @@ INLINE u32 parse_network(struct __sk_buff *skb, struct segment *s)
 	return 0;
 }
 
+// What the fixed part of the TCP header says, `total` bytes being left from its first one on; the bytes of its options, or -1.
+INLINE int parse_tcp(const struct tcp *tcp, u32 total, struct segment *s)
+{
+	u32 header = (tcp->offset >> 4) * 4;
+
+	if (header < sizeof(*tcp) || header > total)
+		return -1;
+	s->payload = total - header;
+	s->seq = bpf_ntohl(tcp->seq);
+	s->ack = bpf_ntohl(tcp->ack);
+	s->window = bpf_ntohs(tcp->window);
+	s->flags = tcp->flags;
+	return header - sizeof(*tcp);
+}
+
 // 0: parsed completely.
 INLINE int parse(struct __sk_buff *skb, struct segment *s)
 {
 	struct tcp tcp;
-	u32 total, header;
+	u32 total;
+	int options;
 
 	__builtin_memset(s, 0, sizeof(*s));
 	total = parse_network(skb, s);
-	if (total == 0 || load(skb, s->l4, &tcp, sizeof(tcp)))
+	if (total < s->l4 || total == 0 || load(skb, s->l4, &tcp, sizeof(tcp)))
 		return -1;
-	header = (tcp.offset >> 4) * 4;
-	if (header < sizeof(tcp) || s->l4 + header > total)
-		return -1;
-	s->payload = total - s->l4 - header;
-	s->seq = bpf_ntohl(tcp.seq);
-	s->ack = bpf_ntohl(tcp.ack);
-	s->window = bpf_ntohs(tcp.window);
-	s->flags = tcp.flags;
-	return parse_options(skb, s, header - sizeof(tcp));
+	options = parse_tcp(&tcp, total - s->l4, s);
+	return options < 0 ? -1 : parse_options(skb, s, options);
 }
+
+// ---- packets like the last one -----------------------------------------------------------------------------------
+
+// Remembers a packet that was parsed, whose network header is `network` bytes from its first.
+INLINE void remember(struct __sk_buff *skb, u32 network, const struct segment *s, struct place *p)
+{
+	u32 at = network + s->l4 - 4;
+
+	if (at > 255 || bpf_skb_load_bytes(skb, at, &p->mark, sizeof(p->mark)))
+		p->at = 0;
+	else
+		p->at = at;
+}
+
+// What `parse` says, of a packet whose header is where the last one's was and whose options are timestamps first, or none,
+// as nearly everybody lays them out: read in place. The TCP header's place; -1: another kind of packet.
+INLINE int parse_alike(struct __sk_buff *skb, const struct place *p, struct segment *s)
+{
+	u32 before = *(volatile const u32 *)&p->at & 255, from = before + 4; // Another processor may remember meanwhile.
+	u8 *at = (u8 *)(long)skb->data + before, *end = (u8 *)(long)skb->data_end;
+	u32 *options = (u32 *)(at + 4 + sizeof(struct tcp));
+	int length;
+
+	if ((u8 *)options > end || *(u64 *)at != p->mark || !before || skb->len < from)
+		return -1;
+	length = parse_tcp((struct tcp *)(at + 4), skb->len - from, s);
+	if (length == 0)
+		return from;
+	if (length < 12 || (u8 *)(options + 3) > end || options[0] != bpf_htonl(NOP_NOP_TIMESTAMPS))
+		return -1;
+	s->timestamps = 1;
+	s->tsval = bpf_ntohl(options[1]);
+	s->tsecr = bpf_ntohl(options[2]);
+	return from;
+}
+
+// Whether a packet that begins with its network header is marked CE (RFC 3168).
+INLINE int is_ce(struct __sk_buff *skb)
+{
+	u8 *ip = (u8 *)(long)skb->data;
+
+	if (ip + 2 > (u8 *)(long)skb->data_end)
+		return 0;
+	return ((*ip >> 4 == 4 ? ip[1] : ip[1] >> 4) & 3) == 3;
+}
+
+// ---- where it begins ---------------------------------------------------------------------------------------------
 
 // How far the network header lies behind the packet's first byte: Ethernet, with one or two VLAN tags, or nothing before
 // it. -1: elsewhere.

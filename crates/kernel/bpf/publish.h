@@ -55,7 +55,8 @@ INLINE void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_s
 	s->born = f->born;
 }
 
-INLINE void count(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64 yielded, int lost)
+// What a packet told.
+INLINE void count_segment(const struct rx_seen *s)
 {
 	struct group_totals *g = group();
 
@@ -64,6 +65,15 @@ INLINE void count(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64 yiel
 	g->bytes += s->got;
 	g->segments++;
 	g->retransmissions += s->retransmitted;
+}
+
+// What the path made of what it was told.
+INLINE void count_path(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64 yielded, int lost)
+{
+	struct group_totals *g = group();
+
+	if (!g)
+		return;
 	g->losses += lost;
 	g->slowdowns += slowdowns;
 	g->yielded += yielded;

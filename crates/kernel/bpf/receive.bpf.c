@@ -19,32 +19,32 @@
 #define DSCP_LE (1 << 2)                   // RFC 8622: 000001, above the two ECN bits
 #define ALIVE_NS (5 * NS_PER_S)
 
-// Functions of their own for the verifier: it follows each once, not once for every way that leads to it.
-__attribute__((noinline)) int parse_packet(struct __sk_buff *skb, struct segment *s)
+// A function of its own for the verifier, which follows it once, not once for every way that leads to it; and for the
+// processor, which need not have it at hand for packets that are like the last one.
+__attribute__((noinline)) int parse_any(struct __sk_buff *skb, struct segment *s)
 {
 	return s ? parse(skb, s) : -1;
 }
 
-__attribute__((noinline)) int flow_received(struct rx *f, const struct rx_in *i, struct rx_seen *s)
+// ---- incoming ----------------------------------------------------------------------------------------------------
+
+// Here a packet begins with its network header.
+INLINE int parse_received(struct __sk_buff *skb, struct place *place, struct segment *seg)
 {
-	if (!f || !i || !s)
+	if (parse_alike(skb, place, seg) > 0) {
+		seg->ce = is_ce(skb);
+		return 0;
+	}
+	if (parse_any(skb, seg))
 		return -1;
-	rx_receive(f, i, s);
+	remember(skb, 0, seg, place);
 	return 0;
 }
 
-__attribute__((noinline)) int flow_sends(struct rx *f, const struct rx_out *o)
-{
-	return f && o ? rx_send(f, o) : 0xffff;
-}
-
-// ---- incoming ----------------------------------------------------------------------------------------------------
-
-INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, struct segment *seg)
+// Tells the path and lets it set the flow's share.
+INLINE void tell(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, const struct rx_seen *seen, u64 now)
 {
 	struct path_entry *entry = path_of(sk);
-	struct rx_in in = {};
-	struct rx_seen seen = {};
 	u64 queueing, yielded, loss;
 	u32 slowdowns;
 
@@ -52,8 +52,31 @@ INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_
 		f->share = CC_MAX_WINDOW;
 		return;
 	}
+	bpf_spin_lock(&entry->lock);
+	slowdowns = entry->path.cc.slowdowns;
+	yielded = entry->path.yielded;
+	loss = entry->path.last_loss;
+	path_receive(&entry->path, f, seen, now, config.enhanced);
+	slowdowns = entry->path.cc.slowdowns - slowdowns;
+	yielded = entry->path.yielded - yielded;
+	loss = entry->path.last_loss != loss;
+	f->srtt = entry->path.srtt;
+	bpf_spin_unlock(&entry->lock);
+	queueing = delay_queueing(&entry->path.cc.delay);
+	count_path(seen, queueing, slowdowns, yielded, loss);
+	if (now - f->published > PUBLISH_NS) {
+		f->published = now;
+		publish(skb, sk, tp, f, &entry->path, now);
+	}
+}
+
+INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, struct segment *seg)
+{
+	struct rx_in in = {};
+	struct rx_seen seen = {};
+
 	in.now = bpf_ktime_get_ns();
-	in.srtt = entry->path.srtt;
+	in.srtt = f->srtt;
 	in.seq = seg->seq;
 	in.len = seg->payload;
 	in.wire = skb->gso_size ? skb->gso_size : seg->payload;
@@ -61,23 +84,12 @@ INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_
 	in.tsecr = seg->tsecr;
 	in.rcv_nxt = tp->rcv_nxt;
 	in.ce = seg->ce;
-	if (flow_received(f, &in, &seen) || seen.old)
+	rx_receive(f, &in, &seen);
+	if (seen.old)
 		return;
-	bpf_spin_lock(&entry->lock);
-	slowdowns = entry->path.cc.slowdowns;
-	yielded = entry->path.yielded;
-	loss = entry->path.last_loss;
-	path_receive(&entry->path, f, &seen, in.now, config.enhanced);
-	slowdowns = entry->path.cc.slowdowns - slowdowns;
-	yielded = entry->path.yielded - yielded;
-	loss = entry->path.last_loss != loss;
-	bpf_spin_unlock(&entry->lock);
-	queueing = delay_queueing(&entry->path.cc.delay);
-	count(&seen, queueing, slowdowns, yielded, loss);
-	if (in.now - f->published > PUBLISH_NS) {
-		f->published = in.now;
-		publish(skb, sk, tp, f, &entry->path, in.now);
-	}
+	count_segment(&seen);
+	if (path_tells(f, &seen, in.now))
+		tell(skb, sk, tp, f, &seen, in.now);
 }
 
 SEC("cgroup_skb/ingress")
@@ -86,80 +98,82 @@ int receive(struct __sk_buff *skb)
 	struct bpf_sock *sk = skb->sk;
 	struct bpf_tcp_sock *tp;
 	struct segment seg = {};
-	struct rx *f;
+	struct flow *f;
 
 	if (!sk)
 		return 1;
-	sk = bpf_sk_fullsock(sk);
-	if (!sk || sk->protocol != TCP_PROTOCOL)
-		return 1;
-	tp = bpf_tcp_sock(sk);
-	if (!tp || sk->state == BPF_TCP_LISTEN || sk->state == BPF_TCP_SYN_SENT || sk->state == BPF_TCP_SYN_RECV)
-		return 1;
 	f = bpf_sk_storage_get(&flow_states, sk, 0, 0);
-	if (!f)
+	tp = bpf_tcp_sock(sk);
+	if (!tp)
+		return 1;
+	if (!f && sk->state != BPF_TCP_LISTEN && sk->state != BPF_TCP_SYN_SENT && sk->state != BPF_TCP_SYN_RECV)
 		f = adopt(sk); // Open before we were here.
 	if (!f)
 		return 1;
-	if (parse_packet(skb, &seg)) {
+	if (parse_received(skb, &f->received, &seg)) {
 		struct group_totals *g = group();
 
 		if (g)
 			g->unparsed++;
 		return 1;
 	}
-	if (seg.payload && !(seg.flags & (TCP_SYN | TCP_RST)) && (seg.timestamps || !f->timestamps))
-		received(skb, sk, tp, f, &seg);
+	if (seg.payload && !(seg.flags & (TCP_SYN | TCP_RST)) && (seg.timestamps || !f->rx.timestamps))
+		received(skb, sk, tp, &f->rx, &seg);
 	return 1;
 }
 
 // ---- outgoing ----------------------------------------------------------------------------------------------------
 
-INLINE void lower(struct __sk_buff *skb, const struct segment *seg, u16 field)
+// The TCP header's place in the packet; negative: not parsed.
+INLINE int parse_sent(struct __sk_buff *skb, struct place *place, struct segment *seg)
 {
-	int network = network_offset(skb, seg);
-	u16 from = bpf_htons(seg->window), to = bpf_htons(field);
-	struct group_totals *g = group();
-	u32 tcp;
+	int at = parse_alike(skb, place, seg), network;
 
+	if (at > 0)
+		return at;
+	if (parse_any(skb, seg))
+		return -1;
+	network = network_offset(skb, seg);
 	if (network < 0)
-		return;
-	tcp = network + seg->l4;
-	if (bpf_l4_csum_replace(skb, tcp + 16, from, to, sizeof(to)))
-		return;
-	bpf_skb_store_bytes(skb, tcp + 14, &to, sizeof(to), 0);
-	if (g)
-		g->lowered++;
+		return -1;
+	remember(skb, network, seg, place);
+	return network + seg->l4;
 }
 
-INLINE void sent(struct __sk_buff *skb, struct rx *f)
+INLINE void lower(struct __sk_buff *skb, u32 tcp, u16 from, u16 to)
+{
+	from = bpf_htons(from);
+	to = bpf_htons(to);
+	if (!bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, check), from, to, sizeof(to)))
+		bpf_skb_store_bytes(skb, tcp + offsetof(struct tcp, window), &to, sizeof(to), 0);
+}
+
+INLINE void sent(struct __sk_buff *skb, struct flow *f)
 {
 	struct segment seg = {};
 	struct rx_out out = {};
+	int tcp = parse_sent(skb, &f->sent, &seg);
 	u16 field;
 
-	if (parse_packet(skb, &seg) || (seg.flags & (TCP_SYN | TCP_RST)) || !(seg.flags & TCP_ACK))
+	if (tcp < 0 || (seg.flags & (TCP_SYN | TCP_RST)) || !(seg.flags & TCP_ACK))
 		return;
 	out.now = bpf_ktime_get_ns();
 	out.ack = seg.ack;
 	out.tsval = seg.tsval;
 	out.field = seg.window;
 	out.data = seg.payload > 0;
-	field = flow_sends(f, &out);
+	field = rx_send(&f->rx, &out);
 	if (field < seg.window)
-		lower(skb, &seg, field);
+		lower(skb, tcp, seg.window, field);
 }
 
 INLINE int transmit(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
-	struct rx *f;
+	struct flow *f;
 
 	if (!sk)
 		return -1; // TC_ACT_UNSPEC, TCX_NEXT
-	sk = bpf_sk_fullsock(sk);
-	if (!sk)
-		return -1;
 	f = bpf_sk_storage_get(&flow_states, sk, 0, 0);
 	if (f)
 		sent(skb, f);
@@ -184,7 +198,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct rx);
+	__type(value, struct flow);
 } test_flow SEC(".maps");
 
 // The outgoing path on one fixed flow, for BPF_PROG_TEST_RUN; attached nowhere.
@@ -192,13 +206,13 @@ SEC("tc")
 int transmit_test(struct __sk_buff *skb)
 {
 	u32 zero = 0;
-	struct rx *f = bpf_map_lookup_elem(&test_flow, &zero);
+	struct flow *f = bpf_map_lookup_elem(&test_flow, &zero);
 
 	if (f) { // Each packet is the first that a flow of two segments sends.
-		rx_init(f, 0, 1460, 0, 1);
-		f->head = 0;
-		f->sending = 1;
-		f->edge = f->ack_last = 0;
+		rx_init(&f->rx, 0, 1460, 0, 1);
+		f->rx.head = 0;
+		f->rx.sending = 1;
+		f->rx.edge = f->rx.ack_last = 0;
 		sent(skb, f);
 	}
 	return 0;

@@ -4,6 +4,7 @@
 #define LOWTIDE_STATE_H
 
 #include "intf.h"
+#include "parse.h"
 #include "path.h"
 
 #define AF_INET 2
@@ -23,6 +24,12 @@ const volatile struct group_config config SEC(".rodata.config");
 // CLOCK_MONOTONIC of the owner's last sign of life. clsact filters outlive a killed owner; they must not keep acting.
 u64 alive SEC(".data.alive");
 
+// A connection.
+struct flow {
+	struct place received, sent;       // its packets' headers
+	struct rx rx;
+};
+
 struct path_entry {
 	struct bpf_spin_lock lock;
 	u32 pad;
@@ -33,7 +40,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct rx);
+	__type(value, struct flow);
 } flow_states SEC(".maps");
 
 struct {
@@ -62,12 +69,12 @@ INLINE struct group_totals *group(void)
 // ---- flows and paths ---------------------------------------------------------------------------------------------
 
 // A connection's state, from what the kernel agreed with the peer; none if it does not say.
-INLINE struct rx *adopt(struct bpf_sock *sk)
+INLINE struct flow *adopt(struct bpf_sock *sk)
 {
 	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
 	struct tcp_sock *full = bpf_skc_to_tcp_sock(sk);
 	struct group_totals *g = group();
-	struct rx *f;
+	struct flow *f;
 
 	if (!g)
 		return 0;
@@ -80,8 +87,8 @@ INLINE struct rx *adopt(struct bpf_sock *sk)
 		g->unmanaged++;
 		return 0;
 	}
-	if (!f->managed) {
-		rx_init(f, bpf_ktime_get_ns(), tp->mss_cache, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
+	if (!f->rx.managed) {
+		rx_init(&f->rx, bpf_ktime_get_ns(), tp->mss_cache, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
 			BPF_CORE_READ_BITFIELD(full, rx_opt.tstamp_ok));
 		g->flows++;
 	}

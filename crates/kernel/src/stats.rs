@@ -91,8 +91,6 @@ pub struct Totals {
     pub losses: u64,
     /// Slowdowns begun.
     pub slowdowns: u64,
-    /// Outgoing segments whose window field was lowered.
-    pub lowered: u64,
     /// RTT samples taken.
     pub samples: u64,
     /// Mean queueing delay over the samples; none before the first.

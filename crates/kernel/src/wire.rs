@@ -22,7 +22,7 @@ pub(crate) mod flow_at {
 
 /// `struct group_totals`: so many 64-bit counters.
 #[cfg(test)]
-pub(crate) const TOTALS: usize = 13;
+pub(crate) const TOTALS: usize = 12;
 
 /// `struct path_entry` begins with its lock.
 pub(crate) const PATH_LOCK: usize = 8;
@@ -105,10 +105,9 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>]) -> Totals {
         retransmissions: sum(4),
         losses: sum(5),
         slowdowns: sum(6),
-        lowered: sum(7),
-        samples: sum(8),
-        mean_queueing_delay: sum(9).checked_div(sum(10)).map(Span::from_nanos),
-        yielded: Span::from_nanos(sum(11)),
-        unparsed: sum(12),
+        samples: sum(7),
+        mean_queueing_delay: sum(8).checked_div(sum(9)).map(Span::from_nanos),
+        yielded: Span::from_nanos(sum(10)),
+        unparsed: sum(11),
     }
 }
