@@ -7,7 +7,7 @@ use crate::controller::{Controller, Start};
 use crate::events::{Ack, Cause, Congestion, Restart};
 use crate::hystart::{HystartPp, Pace};
 use crate::params::{ParamError, Params, require};
-use crate::reno_base::{Base, Idle, Law, MIN_SSTHRESH, Rival, Window};
+use crate::reno_base::{Base, Idle, Law, MIN_SSTHRESH, ReduceFrom, Rival, Window};
 
 /// Parameters; the defaults are the RFCs'.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -171,7 +171,7 @@ impl Law for CubicRfc {
         self.w_max = if cwnd < self.w_max && self.config.fast_convergence { cwnd * (1.0 + self.config.beta) / 2.0 } else { cwnd };
         self.epoch = None;
         self.flat = event.cause == Cause::Timeout;
-        let use_window = self.validated && !window.base.flight_ssthresh;
+        let use_window = self.validated && window.base.reduce_from == ReduceFrom::Window;
         let target = self.config.beta * if use_window { cwnd } else { window.segments(event.in_flight).min(cwnd) };
         window.cut_to(target);
         if event.cause == Cause::Ecn && target < MIN_SSTHRESH {

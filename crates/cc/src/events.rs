@@ -75,7 +75,7 @@ pub enum Cause {
     Loss,
     /// The first ECN echo of a window.
     Ecn,
-    /// The retransmission timer fired. Told once per episode, not again at each back-off.
+    /// The retransmission timer fired. Told again only if something was acknowledged since, not at each back-off.
     Timeout,
 }
 

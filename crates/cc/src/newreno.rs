@@ -19,9 +19,9 @@ pub struct Config {
 }
 
 /// `newreno`: RFC 5681 §3.1 with byte counting in avoidance.
-pub const RFC5681: &str = "slow_start_limit = 1\nbase = { flight_ssthresh = true, idle = 'restart' }";
+pub const RFC5681: &str = "slow_start_limit = 1\nbase = { reduce_from = 'flight', idle = 'restart' }";
 /// `newreno-period`: Reno as simulated and deployed before byte counting (RFC 2581, ns-2).
-pub const PERIOD: &str = "base = { per_ack = true, flight_ssthresh = true, idle = 'restart' }";
+pub const PERIOD: &str = "base = { per_ack = true, reduce_from = 'flight', idle = 'restart' }";
 /// `newreno-ns3`: ns-3.37 `TcpNewReno`.
 pub const NS3: &str = ns3_base!();
 /// `reno-ns3`: ns-3.37 `TcpLinuxReno`, which differs from Linux in the idle handling only.

@@ -16,16 +16,30 @@ use crate::round::Round;
 pub struct Base {
     /// Grow per acknowledgement instead of per acknowledged segment (no ABC; ns-3, RFC 2581): +1 segment in slow start, +1/W after it.
     pub per_ack: bool,
-    /// Take the bytes in flight instead of the window as what a reduction starts from (RFC 5681 (4), ns-3).
-    pub flight_ssthresh: bool,
+    /// What a reduction starts from.
+    pub reduce_from: ReduceFrom,
     /// What a pause longer than the RTO does.
     pub idle: Idle,
+}
+
+/// What a reduction starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReduceFrom {
+    /// The window (Linux).
+    #[default]
+    Window,
+    /// What was in flight before anything was declared lost (RFC 5681 (4)).
+    Flight,
+    /// What is in flight without what was lost and the segment whose SACK told of it (ns-3 `BytesInFlight`, which
+    /// `EnterRecovery` reads after the scoreboard was updated): of small windows markedly less.
+    Pipe,
 }
 
 /// The base of the ns-3.37 models as parameters: the start of each model's preset (rivals.md H.0.1).
 macro_rules! ns3_base {
     () => {
-        "base = { per_ack = true, flight_ssthresh = true, idle = 'keep' }\n"
+        "base = { per_ack = true, reduce_from = 'pipe', idle = 'keep' }\n"
     };
 }
 pub(crate) use ns3_base;
@@ -101,7 +115,11 @@ impl Window {
 
     /// What a reduction starts from.
     pub fn reference(&self, event: &Congestion) -> f64 {
-        if self.base.flight_ssthresh { self.segments(event.in_flight) } else { self.cwnd }
+        match self.base.reduce_from {
+            ReduceFrom::Window => self.cwnd,
+            ReduceFrom::Flight => self.segments(event.in_flight),
+            ReduceFrom::Pipe => (self.segments(event.in_flight.saturating_sub(event.lost)) - 1.0).max(0.0),
+        }
     }
 
     /// Adds `n` up to the threshold and returns what is left of it for congestion avoidance (Linux `tcp_slow_start`).

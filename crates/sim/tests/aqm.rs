@@ -29,8 +29,8 @@ fn a_shared_queue_keeps_its_delay() {
         ("pie", 10, 13.5..16.5),
         ("pie-linux-old", 10, 20.0..26.0),
         ("fq_codel", 4, 2.0..7.5),
-        ("fq_pie", 4, 12.0..18.0),
-        ("fq_pie-freebsd", 4, 12.0..18.0),
+        ("fq_pie", 4, 12.0..19.0),
+        ("fq_pie-freebsd", 4, 12.0..19.0),
     ] {
         let s = run(&format!("{{ kind = \"{kind}\" }}"), &bulk("cubic", count, false));
         let delay = s.bottlenecks[0].queue_delay_ms.mean;

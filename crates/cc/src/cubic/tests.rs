@@ -9,7 +9,7 @@ fn cubic(config: Config) -> Cubic {
 }
 
 const NS3: Config = Config {
-    base: Base { per_ack: false, flight_ssthresh: false, idle: crate::reno_base::Idle::Keep },
+    base: Base { per_ack: false, reduce_from: crate::reno_base::ReduceFrom::Window, idle: crate::reno_base::Idle::Keep },
     hystart: true,
     paced: false,
     fast_convergence: true,

@@ -57,6 +57,11 @@ impl Rack {
         }
     }
 
+    /// Whether segments have been seen to overtake each other.
+    pub fn sees_reordering(&self) -> bool {
+        self.reordering
+    }
+
     /// How long a segment may be overtaken (RFC 8985 §6.2 step 4).
     pub fn reordering_window(&self, in_recovery: bool, sacked: u32, min_rtt: Span, srtt: Span) -> Span {
         if !self.reordering && (in_recovery || sacked >= DUP_THRESHOLD) {

@@ -111,6 +111,11 @@ impl RtoEstimator {
         self.backoff = (self.backoff + 1).min(16);
     }
 
+    /// Whether it expired and nothing has been acknowledged since.
+    pub fn is_backed_off(&self) -> bool {
+        self.backoff > 0
+    }
+
     /// Something new was acknowledged: back-off ends even if the sample was ambiguous (Linux).
     pub fn progress(&mut self) {
         self.backoff = 0;

@@ -159,6 +159,12 @@ impl Scoreboard {
         (self.una..self.nxt).rev().find(|&seq| self.segment(seq).state != State::Sacked)
     }
 
+    /// Bytes declared lost and not delivered since, sent again or not.
+    pub fn missing(&self) -> u64 {
+        let given_up = |s: &&Segment| s.state == State::Lost || (s.state == State::InFlight && s.retransmitted);
+        (self.una..self.nxt).map(|seq| self.segment(seq)).filter(given_up).map(|s| u64::from(s.len)).sum()
+    }
+
     /// The in-flight segment sent longest ago.
     pub fn oldest_in_flight(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)

@@ -207,6 +207,51 @@ fn timeouts_double() {
     assert_eq!(pair.sender.stats().episodes, 1, "one episode, however often the timer backs off");
 }
 
+/// Ten are lost, the first arrives at the second try and the two behind it do not: that timeout is a new one.
+#[test]
+fn a_timeout_after_progress_starts_over() {
+    let mut pair = Pair::bulk(with(Detection::Rfc6675));
+    pair.drop = (0..10).chain([11, 12]).collect();
+    pair.run(Time::from_millis(2500));
+    assert_eq!((pair.sender.stats().timeouts, pair.sender.stats().episodes), (2, 2));
+    // At 1000 the first leaves again; acknowledged at 1040 it makes two, and 1 s later the window is one.
+    assert_eq!((pair.times_of(0).as_slice(), pair.times_of(1)[..3].to_vec()), ([0, 1000].as_slice(), vec![0, 1040, 2040]));
+    assert_eq!(pair.sent.iter().filter(|s| (2_040..2_080).contains(&(s.0.nanos() / 1_000_000))).count(), 1);
+}
+
+/// What is sent in recovery and lost was sent at the reduced rate: the window is reduced again when the episode is over.
+#[test]
+fn a_loss_behind_the_recovery_point_is_the_next_episode() {
+    for detection in [Detection::Rack, Detection::Rfc6675] {
+        let run = |lost: u32| {
+            let mut pair = Pair::bulk(with(detection));
+            pair.rate = Some(Rate::from_mbps_f64(20.0));
+            (pair.drop, pair.drop_segment) = (vec![4], (lost, 1));
+            pair.run(Time::from_millis(300));
+            pair
+        };
+        let undisturbed = run(u32::MAX);
+        let again = undisturbed.sent.iter().rposition(|s| s.1 == 4).expect("sent again");
+        let behind = undisturbed.sent[again + 1].1;
+        assert_eq!((undisturbed.sender.stats().episodes, run(behind).sender.stats().episodes), (1, 2), "{detection:?}, {behind}");
+    }
+}
+
+#[test]
+fn a_sack_above_a_hole_does_not_grow_the_window() {
+    let cwnd_at = |ms: f64| {
+        let mut pair = Pair::new(with(Detection::Rack), 20.0, 10.0);
+        (pair.rate, pair.drop) = (Some(Rate::from_mbps_f64(20.0)), vec![4]);
+        pair.sender.write(u64::MAX);
+        pair.run(Time::from_secs_f64(ms / 1e3));
+        pair.sender.snapshot().cwnd
+    };
+    // Segments take 0.6 ms: 0 to 3 are acknowledged up to 42.4 ms, then two SACKs come before the third starts recovery.
+    assert!(cwnd_at(42.5) > cwnd_at(41.9));
+    assert_eq!(cwnd_at(43.9), cwnd_at(42.5));
+    assert!(cwnd_at(44.3) < cwnd_at(43.9));
+}
+
 #[test]
 fn congestion_avoidance_grows_by_one_segment_a_round_trip_counted_in_bytes_and_half_counted_in_acks() {
     for (per_ack, growth) in [(false, 1.0), (true, 0.5)] {

@@ -12,6 +12,8 @@ use crate::tcp::sack::Segment;
 struct Delivery {
     bytes: u64,
     newest: Option<Segment>,
+    /// A window may grow on it.
+    may_grow: bool,
 }
 
 impl Delivery {
@@ -42,10 +44,12 @@ impl Sender {
         }
         let rtt = self.sample_rtt(&delivery, now);
         let lost = self.detect(now, advanced);
-        self.leave_episode(advanced);
+        let left = self.leave_episode(advanced);
         self.check_probe(dsack, before, now);
-        self.enter_episode(lost, u64::from(ack.ce), before, now);
+        self.enter_episode(lost.max(left), u64::from(ack.ce), before, now);
         if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
+            // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`).
+            delivery.may_grow = advanced || self.rack.sees_reordering();
             self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
         }
         self.reduce(delivery.bytes, advanced && lost == 0);
@@ -137,7 +141,7 @@ impl Sender {
             delivered: self.clock.delivered(),
             prior_delivered: stamp.map_or(0, |stamp| stamp.delivered),
             rate,
-            cwnd_limited: self.used.limited(),
+            cwnd_limited: delivery.may_grow && self.used.limited(),
             in_recovery: self.in_recovery(),
         });
     }

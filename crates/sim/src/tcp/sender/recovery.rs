@@ -41,9 +41,11 @@ impl Sender {
         lost
     }
 
-    pub(super) fn leave_episode(&mut self, advanced: bool) {
+    /// Ends an episode whose data has all arrived. Returns what was lost behind it meanwhile: sent after the reduction, so
+    /// the next episode's cause (Linux `tcp_time_to_recover`: `lost_out`).
+    pub(super) fn leave_episode(&mut self, advanced: bool) -> u64 {
         if !advanced || matches!(self.mode, Mode::Open) || self.board.una() < self.recover {
-            return;
+            return 0;
         }
         if self.in_recovery() {
             self.rack.on_recovered();
@@ -52,6 +54,7 @@ impl Sender {
         self.credit = 0;
         self.duplicates = 0;
         self.episode_lost = 0;
+        self.board.missing()
     }
 
     pub(super) fn enter_episode(&mut self, lost: u64, ce: u64, before: u64, now: Time) {
@@ -122,7 +125,9 @@ impl Sender {
             self.stats.losses += lost.div_ceil(u64::from(self.config.mss));
             self.clock.on_lost(lost);
             self.episode_lost += lost;
-            if !matches!(self.mode, Mode::Timeout) {
+            // Without progress since the last one it is the same congestion, waited for longer (RFC 5681 §3.1); with some it
+            // is new, and the window starts over (Linux `tcp_enter_loss`: `!icsk_retransmits`).
+            if !matches!(self.mode, Mode::Timeout) || !self.rto.is_backed_off() {
                 self.mode = Mode::Timeout;
                 self.congestion(Cause::Timeout, before, now);
             }
