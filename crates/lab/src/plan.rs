@@ -74,6 +74,9 @@ impl Job {
 /// The link as the scenario has it.
 pub fn dumbbell(scenario: &Scenario) -> Result<&Dumbbell> {
     match &scenario.topology {
+        Topology::Dumbbell(Dumbbell { token_bucket_bytes: Some(_), .. }) => {
+            bail!("key topology.token_bucket_bytes: the laboratory's link is a wire; `lowtide sim` has token buckets")
+        }
         Topology::Dumbbell(dumbbell) => Ok(dumbbell),
         _ => bail!("key topology.kind: the laboratory has one link, a `dumbbell`; `lowtide sim` runs the others"),
     }

@@ -93,6 +93,8 @@ pub struct Link {
     queue: Box<dyn Queue<Packet>>,
     transmitter: Transmitter,
     impairments: Impairments,
+    /// A token bucket: the time that its savings are worth. None: a wire.
+    savings: Option<Span>,
     busy: bool,
     /// What is measured here.
     pub stats: QueueStats,
@@ -102,7 +104,14 @@ pub struct Link {
 impl Link {
     /// An idle link.
     pub fn new(queue: Box<dyn Queue<Packet>>, rate: Rate, impairments: Impairments) -> Link {
-        Link { queue, transmitter: Transmitter::new(rate), impairments, busy: false, stats: QueueStats::default(), marks_before: 0 }
+        let transmitter = Transmitter::new(rate);
+        Link { queue, transmitter, impairments, savings: None, busy: false, stats: QueueStats::default(), marks_before: 0 }
+    }
+
+    /// This link as a token bucket (HTB, tbf, dummynet) that saves up `burst` bytes: what its packets owe to the rate, the next one waits for.
+    #[must_use]
+    pub fn into_token_bucket(self, burst: u32) -> Link {
+        Link { savings: Some(self.rate().time_for(u64::from(burst))), ..self }
     }
 
     /// The rate in force.
@@ -150,7 +159,7 @@ impl Link {
         !self.busy
     }
 
-    /// The transmitter is free: takes the next packet. Returns when it will have left and what then becomes of it.
+    /// The transmitter is free: takes the next packet. Returns when it will be free again and what becomes of the packet.
     pub fn transmit(&mut self, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<(Time, Fate, Packet)> {
         self.stats.tick(now, self.queue.bytes());
         let drops = dropped.len();
@@ -160,13 +169,14 @@ impl Link {
         let packet = next?;
         self.stats.delay.add(now.since(packet.queued));
         self.stats.sent += u64::from(packet.bytes());
-        let left = self.transmitter.start(packet.bytes(), now);
+        let paid = self.transmitter.start(packet.bytes(), now);
+        let (left, free) = self.savings.map_or((paid, paid), |savings| (now, now.max(paid - savings)));
         let fate = self.impairments.pass(left);
         if fate == Fate::Lost {
             self.stats.drops += 1;
             dropped.push((packet, Drop::Loss));
         }
-        Some((left, fate, packet))
+        Some((free, fate, packet))
     }
 }
 
@@ -189,5 +199,43 @@ impl Stage {
     /// A link.
     pub fn link(link: Link) -> Stage {
         Stage { link: Some(link), delay: Span::ZERO, pipe: Pipe::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_net::{ImpairConfig, QueueConfig};
+
+    use super::*;
+    use crate::packet::Kind;
+
+    fn link() -> Link {
+        let rate = Rate::from_mbps_f64(12.0);
+        let queue = QueueConfig::CoDel(Default::default()).build(rate, 1).expect("sound");
+        Link::new(queue, rate, Impairments::new(&ImpairConfig::default(), 1))
+    }
+
+    /// When five packets of 1 ms each arrive that came at once, each taken as soon as the link is free.
+    fn arrivals(mut link: Link) -> Vec<u64> {
+        let mut now = Time::from_millis(10);
+        for _ in 0..5 {
+            link.enqueue(Packet::new(0, Kind::Data, 1500, now), now, &mut Vec::new());
+        }
+        let mut arrived = Vec::new();
+        while let Some((free, fate, _)) = link.transmit(now, &mut Vec::new()) {
+            if let Fate::Arrives { at, .. } = fate {
+                arrived.push(at.nanos() / 1000);
+            }
+            now = free;
+        }
+        arrived
+    }
+
+    #[test]
+    fn a_wire_delivers_the_last_bit_and_a_token_bucket_lets_go_at_once() {
+        assert_eq!(arrivals(link()), [11_000, 12_000, 13_000, 14_000, 15_000]);
+        assert_eq!(arrivals(link().into_token_bucket(0)), [10_000, 11_000, 12_000, 13_000, 14_000]);
+        // HTB: 1600 bytes saved pay for the first packet and a bit of the second, whose rest the third waits for.
+        assert_eq!(arrivals(link().into_token_bucket(1600)), [10_000, 10_000, 10_933, 11_933, 12_933]);
     }
 }

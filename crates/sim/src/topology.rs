@@ -135,7 +135,11 @@ impl Builder {
 
 fn link(limit: &Limit, channel: &Channel, seed: u64) -> Result<Link, ScenarioError> {
     let impair = ImpairConfig { delay_ms: limit.impair.delay_ms + channel.delay.millis_f64(), ..limit.impair };
-    build(limit.rate_mbps, &limit.queue, impair, seed)
+    let link = build(limit.rate_mbps, &limit.queue, impair, seed)?;
+    Ok(match limit.token_bucket {
+        Some(burst) => link.into_token_bucket(burst),
+        None => link,
+    })
 }
 
 fn build(rate_mbps: f64, queue: &QueueConfig, impair: ImpairConfig, seed: u64) -> Result<Link, ScenarioError> {

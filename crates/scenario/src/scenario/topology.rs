@@ -46,6 +46,10 @@ pub struct Dumbbell {
     /// A link of each sender's own before the bottleneck; none: as fast as need be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// The bottleneck is a token bucket that saves up so many bytes (HTB, tbf, dummynet), not a wire: a packet whose turn has
+    /// come leaves whole and the next one waits, so that its own serialisation is no part of its delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_bucket_bytes: Option<u32>,
 }
 
 /// A sender's own link. Its delay is part of the base RTT.

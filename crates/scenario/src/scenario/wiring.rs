@@ -50,6 +50,8 @@ pub struct Limit {
     pub queue: QueueConfig,
     /// What happens behind it.
     pub impair: ImpairConfig,
+    /// It is a token bucket that saves up so many bytes.
+    pub token_bucket: Option<u32>,
 }
 
 /// The way of a flow.
@@ -78,11 +80,12 @@ impl Wiring {
     /// What all flows share of the delay lies behind the bottleneck, the rest of each one's RTT on its way back.
     fn of_dumbbell(d: &Dumbbell, flows: &[Flow]) -> Wiring {
         let shared = flows.iter().map(|flow| flow.rtt_ms.unwrap_or(d.rtt_ms)).fold(d.rtt_ms, f64::min);
-        let there = Limit { rate_mbps: d.rate_mbps, queue: d.queue.clone(), impair: d.impair };
+        let there = Limit { rate_mbps: d.rate_mbps, queue: d.queue.clone(), impair: d.impair, token_bucket: d.token_bucket_bytes };
         let back = Limit {
             rate_mbps: d.reverse_rate_mbps.unwrap_or(d.rate_mbps),
             queue: d.reverse_queue.as_ref().unwrap_or(&d.queue).clone(),
             impair: d.reverse_impair,
+            token_bucket: d.token_bucket_bytes,
         };
         let own = d.reverse_rate_mbps.is_some() || d.reverse_queue.is_some() || d.reverse_impair != ImpairConfig::default();
         let channel = |name: &str, from: &str, to: &str, limit, always| Channel {
@@ -241,7 +244,7 @@ impl Wiring {
 /// A link as its two channels.
 fn both_ways(link: &GraphLink) -> [Channel; 2] {
     let limit = |rate: Option<f64>, queue: Option<&QueueConfig>, impair| {
-        rate.zip(queue).map(|(rate_mbps, queue)| Limit { rate_mbps, queue: queue.clone(), impair })
+        rate.zip(queue).map(|(rate_mbps, queue)| Limit { rate_mbps, queue: queue.clone(), impair, token_bucket: None })
     };
     let there = Channel {
         name: link.name.clone(),
