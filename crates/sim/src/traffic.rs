@@ -194,6 +194,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         ecn: tcp.ecn,
         group: tcp.delayed_ack,
         stalls: tcp.rto == Rto::Ns3,
+        echoed_rtt: tcp.echoed_rtt,
     };
     let receiver = ReceiverConfig {
         every: tcp.delayed_ack,

@@ -182,6 +182,9 @@ pub struct Tcp {
     pub window_scale: u8,
     /// Granularity of the timestamp clock; 0 is exact.
     pub timestamp_ms: f64,
+    /// RTT samples go by the echoed timestamp (RFC 7323), that of the oldest segment acknowledged, as in ns-3; otherwise by the
+    /// newest, as in Linux.
+    pub echoed_rtt: bool,
     /// Use ECN.
     pub ecn: bool,
 }
@@ -201,6 +204,7 @@ impl Default for Tcp {
             rcvbuf_bytes: None,
             window_scale: 10,
             timestamp_ms: 0.0,
+            echoed_rtt: false,
             ecn: false,
         }
     }

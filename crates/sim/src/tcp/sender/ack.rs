@@ -42,7 +42,7 @@ impl Sender {
         if delivery.bytes > 0 {
             self.clock.on_delivered(now, delivery.bytes);
         }
-        let rtt = self.sample_rtt(&delivery, now);
+        let rtt = self.sample_rtt(&delivery, ack.echo, now);
         let lost = self.detect(now, advanced);
         let left = self.leave_episode(advanced);
         self.check_probe(dsack, before, now);
@@ -108,12 +108,13 @@ impl Sender {
         true
     }
 
-    fn sample_rtt(&mut self, delivery: &Delivery, now: Time) -> Option<Span> {
+    fn sample_rtt(&mut self, delivery: &Delivery, echo: Time, now: Time) -> Option<Span> {
         let Segment { stamp, .. } = delivery.newest.filter(|newest| !newest.retransmitted)?;
+        let sent = if self.config.echoed_rtt { echo } else { stamp.sent };
         let tick = self.config.granularity.nanos();
         let rtt = match tick {
-            0 => now.since(stamp.sent),
-            _ => Span::from_nanos((now.nanos() / tick - stamp.sent.nanos() / tick) * tick),
+            0 => now.since(sent),
+            _ => Span::from_nanos((now.nanos() / tick - sent.nanos() / tick) * tick),
         };
         let round_ended = self.board.una() > self.round_end;
         if round_ended {

@@ -41,6 +41,9 @@ pub struct SenderConfig {
     pub group: u32,
     /// Send nothing while the window is below one segment, until the retransmission timer gives one (ns-3).
     pub stalls: bool,
+    /// RTT samples go by the echoed timestamp, that of the oldest segment acknowledged (RFC 7323 §4.3, ns-3): the time that it
+    /// waited for a delayed acknowledgement is in them. Otherwise by the newest segment.
+    pub echoed_rtt: bool,
 }
 
 impl SenderConfig {
@@ -58,6 +61,7 @@ impl SenderConfig {
             ecn: false,
             group: 2,
             stalls: false,
+            echoed_rtt: false,
         }
     }
 }
