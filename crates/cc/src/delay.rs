@@ -77,9 +77,14 @@ impl CurrentDelay {
         CurrentDelay { samples: VecDeque::with_capacity(length.max(1)), length: length.max(1) }
     }
 
+    /// Holds `length` samples from now on, at least one.
+    pub fn resize(&mut self, length: usize) {
+        self.length = length.max(1);
+    }
+
     /// Takes a sample.
     pub fn push(&mut self, now: Time, delay: i64) {
-        if self.samples.len() == self.length {
+        while self.samples.len() >= self.length {
             self.samples.pop_front();
         }
         self.samples.push_back((now, delay));

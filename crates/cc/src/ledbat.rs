@@ -32,6 +32,11 @@ pub struct Config {
     pub slow_start: SlowStart,
     /// Samples in CURRENT_FILTER, a minimum (§3.4.2: at least 4), none older than an RTT.
     pub filter_samples: usize,
+    /// Samples in CURRENT_FILTER as a part of the window in segments, at least one, instead of a fixed number; 0: off. The 2009
+    /// drafts allow up to one half.
+    pub filter_window: f64,
+    /// Drop samples older than a smoothed RTT (RFC 6817 §3.4.2; the 2009 drafts know no age).
+    pub filter_ages: bool,
     /// Delays are cut to whole multiples of this; 0 leaves them alone (ns-3: 1 ms).
     pub resolution_ms: f64,
 }
@@ -59,6 +64,8 @@ impl Default for Config {
             initial_segments: 2,
             slow_start: SlowStart::None,
             filter_samples: 4,
+            filter_window: 0.0,
+            filter_ages: true,
             resolution_ms: 0.0,
         }
     }
@@ -92,6 +99,7 @@ pub(crate) fn check(config: &Config, name: &str) -> Result<(), ParamError> {
     require(config.gain() > 0.0 && config.gain().is_finite(), name, "the gain must be above 0")?;
     require(config.allowed_increase >= 0.0, name, "allowed_increase must be at least 0")?;
     require(config.min_segments > 0.0 && config.min_segments.is_finite(), name, "min_segments must be above 0")?;
+    require(config.filter_window >= 0.0 && config.filter_window.is_finite(), name, "filter_window must be at least 0")?;
     require(config.resolution_ms >= 0.0, name, "resolution_ms must be at least 0")
 }
 
@@ -146,9 +154,14 @@ impl Ledbat {
             let tick = (self.config.resolution_ms * 1e6) as i64;
             let delay = if tick > 0 { owd.div_euclid(tick) * tick } else { owd };
             self.base.update(ack.now, delay);
+            if self.config.filter_window > 0.0 {
+                self.current.resize((self.config.filter_window * self.segments()) as usize);
+            }
             self.current.push(ack.now, delay);
         }
-        self.current.forget(ack.now, ack.srtt);
+        if self.config.filter_ages {
+            self.current.forget(ack.now, ack.srtt);
+        }
     }
 
     /// Moves the window with `gain` segments per RTT at an empty queue.

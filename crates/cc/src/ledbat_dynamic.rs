@@ -24,6 +24,12 @@ pub struct Config {
     pub steady_samples: u32,
     /// Samples in the current-delay filter.
     pub filter_samples: usize,
+    /// The filter's length as a part of the window, as in [`crate::ledbat`].
+    pub filter_window: f64,
+    /// Whether samples older than an RTT are dropped, as in [`crate::ledbat`].
+    pub filter_ages: bool,
+    /// Delays are cut to whole multiples of this; 0 leaves them alone.
+    pub resolution_ms: f64,
     /// The window's floor in segments (Abu 2010: 1).
     pub min_segments: f64,
 }
@@ -48,6 +54,9 @@ impl Default for Config {
             reading: Reading::Ceiling,
             steady_samples: 1,
             filter_samples: 4,
+            filter_window: 0.0,
+            filter_ages: true,
+            resolution_ms: 0.0,
             min_segments: 1.0,
         }
     }
@@ -70,6 +79,9 @@ fn ledbat_config(config: &Config) -> LedbatConfig {
         allowed_increase: f64::INFINITY,
         min_segments: config.min_segments,
         filter_samples: config.filter_samples,
+        filter_window: config.filter_window,
+        filter_ages: config.filter_ages,
+        resolution_ms: config.resolution_ms,
         ..LedbatConfig::default()
     }
 }

@@ -49,6 +49,8 @@ pub struct FlowPoint {
     pub queueing_ms: f64,
     /// How long its packets waited in the queues they left since the last point, on average.
     pub wait_ms: f64,
+    /// Acknowledgements that moved its window since the last point.
+    pub acks: f64,
 }
 
 /// One bottleneck at one time.
@@ -81,6 +83,7 @@ impl FlowPoint {
             phase: Cow::Borrowed(""),
             queueing_ms: none,
             wait_ms: none,
+            acks: none,
         }
     }
 }
@@ -92,7 +95,7 @@ pub const QUEUES: &str = "queues.parquet";
 
 const FLOWS_SCHEMA: &str = "message flows { required double time_s; required binary flow (UTF8); required double goodput_bps; \
 required double cwnd_bytes; required double ssthresh_bytes; required double rwnd_bytes; required double rtt_ms; \
-required binary phase (UTF8); required double queueing_ms; required double wait_ms; }";
+required binary phase (UTF8); required double queueing_ms; required double wait_ms; required double acks; }";
 const QUEUES_SCHEMA: &str = "message queues { required double time_s; required binary bottleneck (UTF8); \
 required double queue_bytes; required double queue_packets; required double queue_delay_ms; }";
 
@@ -119,7 +122,8 @@ impl Series {
             reals(group, self.flows.iter().map(|p| p.rtt_ms))?;
             texts(group, self.flows.iter().map(|p| &*p.phase))?;
             reals(group, self.flows.iter().map(|p| p.queueing_ms))?;
-            reals(group, self.flows.iter().map(|p| p.wait_ms))
+            reals(group, self.flows.iter().map(|p| p.wait_ms))?;
+            reals(group, self.flows.iter().map(|p| p.acks))
         })?;
         write(&dir.join(QUEUES), QUEUES_SCHEMA, |group| {
             reals(group, self.queues.iter().map(|p| p.time_s))?;
@@ -151,6 +155,7 @@ impl Series {
                 // Results from before these columns lack them.
                 queueing_ms: row.get_double(8).unwrap_or(f64::NAN),
                 wait_ms: row.get_double(9).unwrap_or(f64::NAN),
+                acks: row.get_double(10).unwrap_or(f64::NAN),
             })
         })?;
         let queues = read(&dir.join(QUEUES), |row| {
@@ -217,6 +222,7 @@ mod tests {
                 rtt_ms: 20.125,
                 queueing_ms: 3.5,
                 wait_ms: 2.25,
+                acks: 7.0,
                 phase: Cow::Borrowed(if i % 2 == 0 { "slow-start" } else { "" }),
                 ..FlowPoint::at(f64::from(i), ["bulk", "call"][i as usize % 2])
             })

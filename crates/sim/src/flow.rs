@@ -82,7 +82,7 @@ pub struct FlowStats {
     pub last_rtt: Option<Span>,
     /// Packets dropped on the way.
     pub drops: u64,
-    /// Time its packets have waited in queues, summed, and over how many of them.
+    /// Time its packets have waited in queues that flows share, summed, and over how many of them.
     pub waited: (Span, u64),
     /// In-order payload bytes when the measurement began.
     pub delivered_before: u64,

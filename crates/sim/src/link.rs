@@ -96,6 +96,8 @@ pub struct Link {
     /// A token bucket: the time that its savings are worth. None: a wire.
     savings: Option<Span>,
     busy: bool,
+    /// One sender's own: waiting here is waiting in the host.
+    pub own: bool,
     /// What is measured here.
     pub stats: QueueStats,
     marks_before: u64,
@@ -105,7 +107,7 @@ impl Link {
     /// An idle link.
     pub fn new(queue: Box<dyn Queue<Packet>>, rate: Rate, impairments: Impairments) -> Link {
         let transmitter = Transmitter::new(rate);
-        Link { queue, transmitter, impairments, savings: None, busy: false, stats: QueueStats::default(), marks_before: 0 }
+        Link { queue, transmitter, impairments, savings: None, busy: false, own: false, stats: QueueStats::default(), marks_before: 0 }
     }
 
     /// This link as a token bucket (HTB, tbf, dummynet) that saves up `burst` bytes: what its packets owe to the rate, the next one waits for.

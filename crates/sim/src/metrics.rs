@@ -18,6 +18,7 @@ use crate::world::Observer;
 struct FlowSample {
     delivered: u64,
     waited: (Span, u64),
+    acks: u64,
     shown: Option<(Snapshot, Option<u64>)>,
     rtt: Option<Span>,
 }
@@ -43,6 +44,7 @@ impl Samples {
                 point.wait_ms = mean_wait(samples[n].waited, if n == 0 { (Span::ZERO, 0) } else { samples[n - 1].waited });
                 point.rtt_ms = samples[n].rtt.map_or(f64::NAN, Span::millis_f64);
                 if let Some((shown, window)) = samples[n].shown {
+                    point.acks = (samples[n].acks - if n == 0 { 0 } else { samples[n - 1].acks }) as f64;
                     point.cwnd_bytes = shown.cwnd as f64;
                     point.ssthresh_bytes = shown.ssthresh.map_or(f64::NAN, |bytes| bytes as f64);
                     point.rwnd_bytes = window.map_or(f64::NAN, |bytes| bytes as f64);
@@ -125,11 +127,13 @@ impl Observer for Sampler<'_> {
         let mut totals = vec![0; self.rows.len()];
         let mut streams = vec![false; self.rows.len()];
         let mut waited = vec![(Span::ZERO, 0); self.rows.len()];
+        let mut acks = vec![0; self.rows.len()];
         let mut shown = vec![(None, None); self.rows.len()];
         for flow in flows {
             let row = flow.spec.result;
             totals[row] += flow.delivered();
             waited[row] = (waited[row].0 + flow.stats.waited.0, waited[row].1 + flow.stats.waited.1);
+            acks[row] += flow.sender_stats().acks;
             streams[row] = !flow.is_datagrams();
             if let Some(sender) = flow.sender.as_ref().filter(|_| self.keep) {
                 shown[row] = (Some((sender.snapshot(), flow.held_window())), Some(sender.srtt()));
@@ -139,7 +143,7 @@ impl Observer for Sampler<'_> {
         }
         if self.keep {
             for (row, (shown, rtt)) in shown.into_iter().enumerate() {
-                self.samples.flows[row].push(FlowSample { delivered: totals[row], waited: waited[row], shown, rtt });
+                self.samples.flows[row].push(FlowSample { delivered: totals[row], waited: waited[row], acks: acks[row], shown, rtt });
             }
             for (n, (_, stage)) in self.bottlenecks.iter().enumerate() {
                 let link = stages[usize::from(*stage)].link.as_ref();

@@ -119,7 +119,8 @@ impl Builder {
         let Some(access) = &wiring.access else { return Ok(None) };
         let mut first = None;
         for _ in 0..flow.count {
-            let own = build(access.rate_mbps, &access.queue, ImpairConfig::default(), seed ^ self.stages.len() as u64)?;
+            let mut own = build(access.rate_mbps, &access.queue, ImpairConfig::default(), seed ^ self.stages.len() as u64)?;
+            own.own = true;
             let stage = self.add(Stage::link(own))?;
             first.get_or_insert(stage);
         }

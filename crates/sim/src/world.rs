@@ -222,8 +222,10 @@ impl World {
         if let Some((left, fate, packet)) = link.transmit(now, &mut self.dropped) {
             self.audience.left(now, &packet, (stage as u16, link), marks);
             self.events.schedule(left, Event::Free(stage));
-            let waited = &mut self.flows[packet.flow as usize].stats.waited;
-            *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
+            if !link.own {
+                let waited = &mut self.flows[packet.flow as usize].stats.waited;
+                *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
+            }
             if let Fate::Arrives { at: due, duplicate_at } = fate {
                 for due in [Some(due), duplicate_at].into_iter().flatten() {
                     if let Some(due) = at.pipe.push(due, packet) {

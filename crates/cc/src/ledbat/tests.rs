@@ -108,6 +108,22 @@ fn losses_halve_to_the_floor_and_a_timeout_leaves_one_segment() {
 }
 
 /// Only differences of one-way delays count, and old samples leave the filter after an RTT.
+/// Half of a window of 6 segments: the minimum of three samples, however old; of a window of one: the sample itself.
+#[test]
+fn a_filter_of_half_the_window() {
+    let toml = format!("{DRAFT_2009}\nfilter_window = 0.5\nfilter_ages = false");
+    let delays = [0.0, 40.0, 30.0, 45.0, 50.0];
+    let estimate = |window: u64| {
+        let mut flow = flow(&toml, window);
+        delays.iter().enumerate().for_each(|(i, &delay)| flow.observe(&ack(100 * i as u64, 1000, delay, window)));
+        flow.queueing_ns().expect("samples")
+    };
+    assert_eq!(estimate(6000), 30e6);
+    assert_eq!(estimate(4000), 45e6);
+    assert_eq!(estimate(1000), 50e6);
+    assert!(Params::from_toml("filter_window = -1.0").is_ok_and(|p| build(&p, &Start::default()).is_err()));
+}
+
 #[test]
 fn a_sample_older_than_an_rtt_is_not_current() {
     let mut flow = flow("", 20_000);

@@ -1,7 +1,7 @@
 //! Checks a paper's claims: a Rhai expression over the measured points. Knows neither paper nor simulator.
 //!
 //! `points` is an array of maps: the swept values by name (`p.rtt`), and per metric a map by flow group (`p.share.lbe`).
-//! Helpers: `mean([…])`, `spearman(xs, ys)`, and `every(points, |p| …)`, which is `all` but an error where there is no point.
+//! Helpers: `mean([…])`, `largest([…])`, `smallest([…])`, `rising([…])` and `falling([…])` (strictly), `spearman(xs, ys)`, and `every(points, |p| …)`, which is `all` but an error where there is no point.
 
 use anyhow::{Result, anyhow};
 use rhai::{Array, Dynamic, Engine, Scope};
@@ -22,6 +22,10 @@ impl Judge {
         engine.set_max_expr_depths(128, 128);
         engine.register_fn("mean", |values: Array| mean(&numbers(&values)));
         engine.register_fn("spearman", |x: Array, y: Array| spearman(&numbers(&x), &numbers(&y)));
+        engine.register_fn("largest", |values: Array| numbers(&values).into_iter().fold(f64::NAN, f64::max));
+        engine.register_fn("smallest", |values: Array| numbers(&values).into_iter().fold(f64::NAN, f64::min));
+        engine.register_fn("rising", |values: Array| numbers(&values).windows(2).all(|w| w[0] < w[1]));
+        engine.register_fn("falling", |values: Array| numbers(&values).windows(2).all(|w| w[0] > w[1]));
         Judge { engine, points: points.into_iter().map(Dynamic::from_map).collect() }
     }
 
@@ -80,6 +84,9 @@ mod tests {
         assert!(!judge.holds("points.all(|p| p.share.lbe >= 0.80)").expect("decidable"));
         assert!(judge.holds("spearman(points.map(|p| p.rtt), points.map(|p| p.share.lbe)) <= -0.9").expect("decidable"));
         assert!(judge.holds("mean(points.map(|p| p.share.lbe)) < 0.83").expect("decidable"));
+        assert!(judge.holds("falling(points.map(|p| p.share.lbe)) && rising(points.map(|p| p.rtt))").expect("decidable"));
+        assert!(!judge.holds("rising([1.0, 2.0, 2.0]) || falling([1.0, 2.0])").expect("decidable"));
+        assert!(judge.holds("largest([1.0, 3.0]) == 3.0 && smallest([2, 1.0]) == 1.0").expect("decidable"));
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub struct Axes {
     /// What one on the y axis is: 1448 draws a window of bytes in segments.
     #[serde(default = "one")]
     pub unit: f64,
-    /// Variant or swept values of the points to draw; all if absent.
+    /// The variant or swept value of the points to draw, or a list of them; all if absent.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
     /// Labels with units.
@@ -141,6 +141,12 @@ impl Axes {
     /// Whether x is time.
     pub fn over_time(&self) -> bool {
         self.x.as_deref() == Some("time")
+    }
+
+    /// Whether `point` is drawn.
+    pub fn shows(&self, point: &Point) -> bool {
+        let fits = |had: &toml::Value, wish: &toml::Value| wish == had || wish.as_array().is_some_and(|any| any.contains(had));
+        self.only.iter().all(|(name, wish)| point.at.iter().any(|(k, v)| k == name && fits(v, wish)))
     }
 }
 

@@ -75,7 +75,7 @@ fn split(point: &Point, x: Option<&str>) -> (Option<f64>, String) {
 }
 
 fn plot_of(experiment: &Experiment, axes: &Axes, measured: &[Measured]) -> Plot {
-    let shown = measured.iter().filter(|m| axes.only.iter().all(|wish| m.point.at.iter().any(|(k, v)| (k, v) == wish)));
+    let shown = measured.iter().filter(|m| axes.shows(&m.point));
     let mut curves = Vec::new();
     for m in shown {
         match &m.series {

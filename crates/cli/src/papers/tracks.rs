@@ -1,8 +1,8 @@
 //! What an experiment derives from a run: expressions over its values and its series. Knows neither paper nor simulator.
 //!
-//! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes;
-//! `rate`, Mbit/s; `rtt`, `queueing`, `wait`, ms) or by bottleneck (`run.queue.forward`, ms). A track knows `between(a, b)`
-//! in seconds, `mean()`, `sd()`, `min()`, `max()`, `rms_from(x)`, `first_at_least(x)`, `last_above(x)`, `at(t)` and `plus(track)`.
+//! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes; `computed`, the
+//! same once for every acknowledgement; `rate`, Mbit/s; `rtt`, `queueing`, `wait`, ms) or by bottleneck (`run.queue.forward`, ms). A track knows `between(a, b)`
+//! in seconds, `mean()`, `sd()`, `min()`, `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)` and `plus(track)`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,8 +24,9 @@ pub struct Track(Rc<Vec<(f64, f64)>>);
 pub type Quantity = fn(&FlowPoint) -> f64;
 
 /// What a flow's points hold, by the names that experiments use.
-pub const QUANTITIES: [(&str, Quantity); 5] = [
+pub const QUANTITIES: [(&str, Quantity); 6] = [
     ("cwnd", |p| p.cwnd_bytes),
+    ("computed", |p| if p.acks > 0.0 { p.cwnd_bytes } else { f64::NAN }),
     ("rate", |p| p.goodput_bps / 1e6),
     ("rtt", |p| p.rtt_ms),
     ("queueing", |p| p.queueing_ms),
@@ -162,6 +163,7 @@ fn engine() -> Engine {
     engine.register_fn("max", |t: &mut Track| t.values().fold(f64::NAN, f64::max));
     engine.register_fn("rms_from", |t: &mut Track, x: f64| t.rms_from(x));
     engine.register_fn("first_at_least", |t: &mut Track, x: f64| t.0.iter().find(|p| p.1 >= x).map_or(f64::NAN, |p| p.0));
+    engine.register_fn("first_at_most", |t: &mut Track, x: f64| t.0.iter().find(|p| p.1 <= x).map_or(f64::NAN, |p| p.0));
     engine.register_fn("last_above", |t: &mut Track, x: f64| t.0.iter().rev().find(|p| p.1 > x).map_or(f64::NAN, |p| p.0));
     engine.register_fn("at", |t: &mut Track, time: f64| t.at(time));
     engine.register_fn("plus", |t: &mut Track, other: Track| t.plus(&other));
@@ -193,6 +195,7 @@ mod tests {
             ("run.cwnd.a.between(1.0, 3.0).mean()", 14.0 / 3.0),
             ("run.cwnd.a.max() * run.util", 8.0),
             ("run.cwnd.a.first_at_least(4.0)", 2.0),
+            ("run.cwnd.a.between(1.0, 9.0).first_at_most(1.0)", 1.0),
             ("run.cwnd.a.last_above(4.0)", 4.0),
             ("run.cwnd.a.at(2.5)", 4.0),
             ("run.cwnd.a.between(0.0, 1.0).sd()", 0.5),

@@ -130,6 +130,7 @@ impl Sender {
         let stamp = delivery.newest.map(|newest| newest.stamp);
         let min_rtt = if self.min_rtt == Span::MAX { Span::ZERO } else { self.min_rtt };
         let rate = stamp.and_then(|stamp| self.clock.sample(now, &stamp, min_rtt, false));
+        self.stats.acks += 1;
         self.cc.on_ack(&Ack {
             now,
             acked: delivery.bytes,

@@ -73,6 +73,8 @@ pub struct SenderStats {
     pub retransmits: u64,
     /// Segments declared lost.
     pub losses: u64,
+    /// Acknowledgements that the congestion control was told of.
+    pub acks: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Times the congestion control was told of congestion.
