@@ -14,10 +14,12 @@ use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
 pub struct Config {
     /// The base's variant.
     pub base: Base,
+    /// a(W) in whole segments, rounded up: what the RFC's table holds (appendix B; ns-3, Linux).
+    pub whole: bool,
 }
 
 /// `highspeed-ns3`: ns-3.37 `TcpHighSpeed`.
-pub const NS3: &str = ns3_base!();
+pub const NS3: &str = concat!(ns3_base!(), "whole = true");
 
 /// Low_Window, High_Window, High_Decrease (RFC 3649 §5).
 const LOW_WINDOW: f64 = 38.0;
@@ -33,7 +35,7 @@ const EXPONENT: f64 = 0.8;
 /// Unknown parameters.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
     let config: Config = params.read("highspeed")?;
-    Ok(Box::new(Rival::new(config.base, HighSpeed, start)))
+    Ok(Box::new(Rival::new(config.base, HighSpeed { whole: config.whole }, start)))
 }
 
 /// b(W): the part of the window a loss takes.
@@ -52,14 +54,19 @@ fn increase(window: f64) -> f64 {
 }
 
 /// Reno with a(W) and b(W).
-#[derive(Clone, Copy, Debug)]
-pub struct HighSpeed;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HighSpeed {
+    whole: bool,
+}
 
 impl Law for HighSpeed {
     fn adjust(&mut self, window: &mut Window, ack: &Ack) {
         let rest = window.left_in_segments(ack);
         if rest > 0.0 {
-            window.count(window.cwnd / increase(window.cwnd), rest);
+            let a = increase(window.cwnd);
+            // The table's rows are where a(W) is whole, give or take its rounding.
+            let a = if self.whole { libm::ceil(a - 0.02) } else { a };
+            window.count(window.cwnd / a, rest);
         }
     }
 
@@ -85,9 +92,20 @@ mod tests {
         assert_eq!(decrease(1e6), decrease(83_000.0));
     }
 
+    /// Between 38 and 118 segments the table says two a round, where the formula goes from one to two.
+    #[test]
+    fn the_table_adds_whole_segments() {
+        for (whole, grown) in [(true, 2.0), (false, 1.52)] {
+            let mut flow = avoiding(Base::default(), HighSpeed { whole }, 77.0);
+            (0..770).for_each(|_| flow.on_ack(&ack(0.0, 1.0, 100.0)));
+            let rounds = 770.0 / ((77.0 + flow.window.cwnd) / 2.0);
+            assert!(((flow.window.cwnd - 77.0) / rounds - grown).abs() < 0.15, "{}", flow.window.cwnd);
+        }
+    }
+
     #[test]
     fn a_round_adds_a_and_a_loss_takes_b() {
-        let mut flow = avoiding(Base::default(), HighSpeed, 1058.0);
+        let mut flow = avoiding(Base::default(), HighSpeed::default(), 1058.0);
         (0..1058).for_each(|_| flow.on_ack(&ack(0.0, 1.0, 100.0)));
         assert!((flow.window.cwnd - 1066.0).abs() <= 1.0, "{}", flow.window.cwnd);
         flow.window.cwnd = 1058.0;

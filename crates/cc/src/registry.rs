@@ -157,7 +157,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     rival("scalable", "Scalable TCP: one segment per hundred, an eighth off", "Linux tcp_scalable.c", "", scalable::build),
     rival("scalable-ns3", "Scalable TCP as ns-3 models it: one per fifty", "ns-3.37 TcpScalable", scalable::NS3, scalable::build),
     rival("highspeed", "HighSpeed TCP", "RFC 3649", "", highspeed::build),
-    rival("highspeed-ns3", "HighSpeed TCP on ns-3's base", "ns-3.37 TcpHighSpeed", highspeed::NS3, highspeed::build),
+    rival("highspeed-ns3", "HighSpeed TCP as ns-3 models it: whole segments", "ns-3.37 TcpHighSpeed", highspeed::NS3, highspeed::build),
     rival("hybla", "Hybla: grows as at an RTT of 25 ms", "Linux tcp_hybla.c", "", hybla::build),
     rival("hybla-ns3", "Hybla as ns-3 models it: 50 ms", "ns-3.37 TcpHybla", hybla::NS3, hybla::build),
     rival("htcp", "H-TCP: the increase grows with the time since the last loss", "Linux tcp_htcp.c", "", htcp::build),

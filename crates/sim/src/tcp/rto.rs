@@ -89,11 +89,8 @@ impl RtoEstimator {
         let error = rtt.saturating_sub(self.srtt) + below;
         // `deviation` is 4 × the mean deviation: the gains ¼ and 1/32 act on the error unscaled.
         let mean = self.deviation / 4;
-        self.deviation = if below > Span::ZERO && error > mean {
-            self.deviation + (error - mean) / 8
-        } else {
-            self.deviation - mean + error
-        };
+        self.deviation =
+            if below > Span::ZERO && error > mean { self.deviation + (error - mean) / 8 } else { self.deviation - mean + error };
         if self.deviation > self.round_max {
             self.round_max = self.deviation;
             self.variance = self.variance.max(self.round_max);
