@@ -25,7 +25,7 @@ const LATE_MAX: Span = Span::from_millis(50);
 pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, zero: Time) -> Result<Summary> {
     let dumbbell = plan::dumbbell(scenario)?;
     let window = scenario.duration_s - scenario.warmup_s;
-    let rates = (dumbbell.rate_mbps, dumbbell.reverse_rate_mbps.unwrap_or(dumbbell.rate_mbps));
+    let rates = plan::mean_rates(scenario, dumbbell)?;
     let flows: Vec<FlowResult> = traces.iter().map(|t| flow(scenario, t, link, zero, rates.0)).collect();
     let streams = |i: &usize| traces[*i].echoes.is_none();
     let goodputs: Vec<f64> = (0..flows.len()).filter(streams).map(|i| flows[i].goodput_bps).collect();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
 use anyhow::Result;
-use lowtide_net::{Drop, Fate, ImpairConfig, Impairments, Packet as _, Queue, QueueConfig, Transmitter};
+use lowtide_net::{Drop, Fate, ImpairConfig, Impairments, Packet as _, Queue, QueueConfig, RateTrace, Transmitter};
 use lowtide_units::{Rate, Span, Time};
 
 use crate::histogram::Histogram;
@@ -20,6 +20,8 @@ pub const BIN: Span = Span::from_millis(100);
 pub struct PathConfig {
     /// The bottleneck's rate.
     pub rate: Rate,
+    /// Its rate over time, where that is not constant, from the scenario's zero on; that lies so long before the measurement.
+    pub trace: Option<(RateTrace, Span)>,
     /// More delay for the flows of a server's port: the flow's own way beyond the bottleneck.
     pub extra: BTreeMap<u16, Span>,
     /// The queue before the bottleneck.
@@ -85,6 +87,8 @@ pub struct Path {
     impairments: Impairments,
     /// The packet being serialised and when its last bit leaves.
     sending: Option<(Time, Packet)>,
+    /// The next change of the rate.
+    change: Option<(Time, Rate)>,
     wire: BinaryHeap<Reverse<InFlight>>,
     number: u64,
     last: Time,
@@ -120,6 +124,7 @@ impl Path {
             transmitter: Transmitter::new(config.rate),
             impairments: Impairments::new(&config.impair, config.seed),
             sending: None,
+            change: config.trace.as_ref().map(|(trace, before)| (measure.start - *before, trace.rate_at(Time::ZERO))),
             wire: BinaryHeap::new(),
             number: 0,
             last: measure.start,
@@ -132,10 +137,31 @@ impl Path {
 
     /// Lets everything happen that is due by `now`.
     pub fn advance(&mut self, now: Time, pool: &mut Pool) {
-        while let Some((done, packet)) = self.sending.take_if(|(done, _)| *done <= now) {
-            self.depart(done, packet, pool);
-            self.start(done, pool);
+        loop {
+            let change = self.change.filter(|change| change.0 <= now);
+            let sent = self.sending.as_ref().map(|s| s.0).filter(|done| *done <= now);
+            match (sent, change) {
+                (sent, Some((at, rate))) if sent.is_none_or(|done| at < done) => self.set_rate(at, rate),
+                (Some(_), _) => {
+                    if let Some((done, packet)) = self.sending.take() {
+                        self.depart(done, packet, pool);
+                        self.start(done, pool);
+                    }
+                }
+                (None, _) => return,
+            }
         }
+    }
+
+    /// The rate changes at `at`, and with it the end of the packet being sent.
+    fn set_rate(&mut self, at: Time, rate: Rate) {
+        if let (Some(end), Some(sending)) = (self.transmitter.set_rate(rate, at), &mut self.sending) {
+            sending.0 = end;
+        }
+        self.change = self.config.trace.as_ref().and_then(|(trace, before)| {
+            let zero = (self.measure.start - *before).since(Time::ZERO);
+            trace.next_change(at - zero).map(|(next, rate)| (next + zero, rate))
+        });
     }
 
     /// A packet arrives at the queue. Call [`advance`](Path::advance) first.
@@ -165,7 +191,7 @@ impl Path {
     /// When something is to be done next.
     pub fn next(&self) -> Time {
         let sent = self.sending.as_ref().map_or(Time::MAX, |s| s.0);
-        self.wire.peek().map_or(Time::MAX, |w| w.0.due).min(sent)
+        self.wire.peek().map_or(Time::MAX, |w| w.0.due).min(sent).min(self.change.map_or(Time::MAX, |change| change.0))
     }
 
     /// Ends it: what was seen.
@@ -250,5 +276,42 @@ impl Path {
         bins.extend((1..=steps).map(|n| Bin { start: start + BIN * n, ..Bin::default() }));
         let last = bins.len() - 1;
         &mut bins[last]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_follows_its_trace_by_the_scenarios_clock() {
+        // Zero is at 1 s, the measurement begins at 2 s. A packet of 1500 bytes takes 1 ms at 12 Mbit/s.
+        let zero = Time::from_millis(1000);
+        let config = PathConfig {
+            rate: Rate::from_mbps_f64(12.0),
+            trace: Some((RateTrace::parse("0 12\n0.00025 6\n0.01 0\n0.05 12").expect("valid"), Span::from_secs(1))),
+            extra: BTreeMap::new(),
+            queue: QueueConfig::DropTail(lowtide_net::droptail::Config { packets: Some(9), ..Default::default() }),
+            impair: ImpairConfig::default(),
+            header: 0,
+            seed: 1,
+        };
+        let mut pool = Pool::default();
+        let mut path = Path::new(config, Time::from_millis(2000)..Time::from_millis(3000)).expect("possible");
+        let mut arrivals = Vec::new();
+        for at in [zero, zero + Span::from_millis(9)] {
+            while path.next() <= at {
+                path.advance(path.next(), &mut pool);
+                arrivals.extend(path.take_due(at));
+            }
+            path.offer(at, &[0; 1500], &mut pool);
+        }
+        while arrivals.len() < 2 && path.next() < Time::MAX {
+            path.advance(path.next(), &mut pool);
+            arrivals.extend(path.take_due(Time::MAX));
+        }
+        let due: Vec<Time> = arrivals.iter().map(|(at, _)| *at).collect();
+        // A quarter at the full rate, the rest at half of it; then half of a packet before the outage, half after it.
+        assert_eq!(due, [zero + Span::from_micros(1750), zero + Span::from_micros(50_500)]);
     }
 }

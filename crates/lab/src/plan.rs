@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Result, bail, ensure};
-use lowtide_net::ImpairConfig;
+use lowtide_net::{ImpairConfig, RateTrace};
 use lowtide_scenario::scenario::{Direction, Dumbbell, Kind};
 use lowtide_scenario::{Flow, Scenario, Topology, Traffic};
-use lowtide_units::{Rate, Span};
+use lowtide_units::{Rate, Span, Time};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -93,6 +93,7 @@ pub fn paths(scenario: &Scenario, jobs: &[Job]) -> Result<(PathConfig, PathConfi
         .collect();
     let down = PathConfig {
         rate: Rate::from_mbps_f64(link.rate_mbps),
+        trace: trace(link.rate_trace.as_ref(), scenario)?,
         extra,
         queue: link.queue.clone(),
         impair: on_top(link.impair, base / 2.0),
@@ -101,6 +102,7 @@ pub fn paths(scenario: &Scenario, jobs: &[Job]) -> Result<(PathConfig, PathConfi
     };
     let up = PathConfig {
         rate: Rate::from_mbps_f64(link.reverse_rate_mbps.unwrap_or(link.rate_mbps)),
+        trace: trace(link.reverse_rate_trace.as_ref(), scenario)?,
         extra: BTreeMap::new(),
         queue: link.reverse_queue.as_ref().unwrap_or(&link.queue).clone(),
         impair: on_top(link.reverse_impair, base / 2.0),
@@ -108,6 +110,21 @@ pub fn paths(scenario: &Scenario, jobs: &[Job]) -> Result<(PathConfig, PathConfi
         ..down.clone()
     };
     Ok((up, down))
+}
+
+/// What the link carries while it is measured, down and up, in Mbit/s: the means of rates that change.
+pub fn mean_rates(scenario: &Scenario, link: &Dumbbell) -> Result<(f64, f64)> {
+    let (from, to) = (Time::from_secs_f64(scenario.warmup_s), Time::from_secs_f64(scenario.duration_s));
+    let mean = |text: Option<&String>, constant: f64| -> Result<f64> {
+        Ok(trace(text, scenario)?.map_or(constant, |(trace, _)| trace.mean_between(from, to).bps() as f64 / 1e6))
+    };
+    let up = link.reverse_rate_mbps.unwrap_or(link.rate_mbps);
+    Ok((mean(link.rate_trace.as_ref(), link.rate_mbps)?, mean(link.reverse_rate_trace.as_ref(), up)?))
+}
+
+/// A rate over time, by the scenario's clock: measuring begins when the warm-up is over.
+fn trace(text: Option<&String>, scenario: &Scenario) -> Result<Option<(RateTrace, Span)>> {
+    text.map(|text| Ok((RateTrace::parse(text)?, Span::from_secs_f64(scenario.warmup_s)))).transpose()
 }
 
 /// The scenario's impairments come on top of the base delay.

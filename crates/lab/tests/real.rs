@@ -20,6 +20,7 @@ use lowtide_units::{Rate, Span};
 fn path(mbps: f64) -> PathConfig {
     PathConfig {
         rate: Rate::from_mbps_f64(mbps),
+        trace: None,
         extra: BTreeMap::new(),
         queue: QueueConfig::DropTail(droptail::Config { ms: Some(100.0), ..droptail::Config::default() }),
         impair: ImpairConfig { delay_ms: 10.0, ..ImpairConfig::default() },

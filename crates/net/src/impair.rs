@@ -56,6 +56,18 @@ pub struct ImpairError {
     allowed: &'static str,
 }
 
+impl ImpairError {
+    /// The key, below the impairments.
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+
+    /// The rule.
+    pub fn rule(&self) -> String {
+        format!("must be {}", self.allowed)
+    }
+}
+
 impl ImpairConfig {
     /// The same values, checked.
     ///

@@ -117,6 +117,18 @@ impl RateTrace {
         Rate::from_bps((bits_ns / u128::from(period.nanos())) as u64)
     }
 
+    /// The mean rate from `from` to `to`.
+    pub fn mean_between(&self, from: Time, to: Time) -> Rate {
+        let (mut at, mut bits_ns) = (from, 0);
+        while at < to {
+            let until = self.next_change(at).map_or(to, |(change, _)| change.min(to));
+            bits_ns += u128::from(until.since(at).nanos()) * u128::from(self.rate_at(at).bps());
+            at = until;
+        }
+        let span = u128::from(to.since(from).nanos());
+        Rate::from_bps(bits_ns.checked_div(span).unwrap_or(0) as u64)
+    }
+
     fn offset(&self, now: Time) -> Span {
         let since = now.since(Time::ZERO);
         self.period.map_or(since, |period| Span::from_nanos(since.nanos() % period.nanos()))

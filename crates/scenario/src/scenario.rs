@@ -84,11 +84,16 @@ impl Scenario {
     /// # Errors
     /// With the line, the key and what is allowed.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_in(text, Path::new(""))
+    }
+
+    /// Reads TOML text that names other files relative to `dir`.
+    fn parse_in(text: &str, dir: &Path) -> Result<Scenario, ScenarioError> {
         let scenario = toml::from_str::<Scenario>(text).map_err(|e| {
             let Place { line, key } = locate::complaint(text, &e);
             ScenarioError { line, key, ..ScenarioError::new(e.message().replace('\n', "; ")) }
         })?;
-        scenario.checked().map_err(|e| {
+        scenario.checked(dir).map_err(|e| {
             let line = e.key.as_deref().and_then(|key| locate::line_of_key(text, key));
             ScenarioError { line, ..e }
         })
@@ -101,7 +106,7 @@ impl Scenario {
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         let named = |e: ScenarioError| ScenarioError { file: Some(path.display().to_string()), ..e };
         let text = fs::read_to_string(path).map_err(|e| named(ScenarioError::new(format!("cannot be read: {e}"))))?;
-        let mut scenario = Scenario::parse(&text).map_err(named)?;
+        let mut scenario = Scenario::parse_in(&text, path.parent().unwrap_or(Path::new(""))).map_err(named)?;
         if scenario.name.is_empty() {
             scenario.name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         }
@@ -116,7 +121,7 @@ impl Scenario {
         let mut tree = toml::Value::try_from(self).map_err(|e| ScenarioError::new(e.to_string()))?;
         set(&mut tree, key, key, value)?;
         let scenario: Scenario = tree.try_into().map_err(|e: toml::de::Error| ScenarioError::at(key, e.message()))?;
-        scenario.checked()
+        scenario.checked(Path::new(""))
     }
 
     /// This scenario as the text of a file.
@@ -127,10 +132,11 @@ impl Scenario {
         toml::to_string(self).map_err(|e| ScenarioError::new(e.to_string()))
     }
 
-    fn checked(mut self) -> Result<Scenario, ScenarioError> {
+    /// Checks it and takes in the files that it names, relative to `dir`.
+    fn checked(mut self, dir: &Path) -> Result<Scenario, ScenarioError> {
         require(self.duration_s > 0.0 && self.duration_s.is_finite(), "duration_s", "must be above 0")?;
         require((0.0..self.duration_s).contains(&self.warmup_s), "warmup_s", "must be at least 0 and below `duration_s`")?;
-        self.topology.check()?;
+        self.topology.check(dir)?;
         for i in 0..self.flows.len() {
             let (before, rest) = self.flows.split_at_mut(i);
             let flow = &mut rest[0];

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use lowtide_net::{Drop, Fate, Impairments, Packet as _, Queue, Transmitter};
+use lowtide_net::{Drop, Fate, Impairments, Packet as _, Queue, RateTrace, Transmitter};
 use lowtide_units::{Rate, Span, Time};
 
 use crate::histogram::Histogram;
@@ -101,19 +101,77 @@ pub struct Link {
     /// What is measured here.
     pub stats: QueueStats,
     marks_before: u64,
+    /// Where the rate changes over time.
+    varying: Option<Box<Varying>>,
+}
+
+/// A rate that changes, and the packet being sent, whose end moves with it.
+struct Varying {
+    trace: RateTrace,
+    sending: Option<(Time, Packet)>,
 }
 
 impl Link {
     /// An idle link.
     pub fn new(queue: Box<dyn Queue<Packet>>, rate: Rate, impairments: Impairments) -> Link {
-        let transmitter = Transmitter::new(rate);
-        Link { queue, transmitter, impairments, savings: None, busy: false, own: false, stats: QueueStats::default(), marks_before: 0 }
+        Link {
+            queue,
+            transmitter: Transmitter::new(rate),
+            impairments,
+            busy: false,
+            own: false,
+            stats: QueueStats::default(),
+            marks_before: 0,
+            varying: None,
+            savings: None,
+        }
     }
 
     /// This link as a token bucket (HTB, tbf, dummynet) that saves up `burst` bytes: what its packets owe to the rate, the next one waits for.
     #[must_use]
     pub fn into_token_bucket(self, burst: u32) -> Link {
         Link { savings: Some(self.rate().time_for(u64::from(burst))), ..self }
+    }
+
+    /// The link with a rate that follows `trace` from time zero on.
+    pub fn following(mut self, trace: RateTrace) -> Link {
+        self.transmitter = Transmitter::new(trace.rate_at(Time::ZERO));
+        self.varying = Some(Box::new(Varying { trace, sending: None }));
+        self
+    }
+
+    /// The mean of the rate from `from` to `to`.
+    pub fn capacity(&self, from: Time, to: Time) -> Rate {
+        self.varying.as_ref().map_or(self.rate(), |varying| varying.trace.mean_between(from, to))
+    }
+
+    /// When the rate changes next, if ever.
+    pub fn next_change(&self, now: Time) -> Option<Time> {
+        self.varying.as_ref()?.trace.next_change(now).map(|(at, _)| at)
+    }
+
+    /// The rate changes now. The new end of the packet being sent, if there is one.
+    pub fn change_rate(&mut self, now: Time) -> Option<Time> {
+        let varying = self.varying.as_mut()?;
+        let end = self.transmitter.set_rate(varying.trace.rate_at(now), now)?;
+        varying.sending.as_mut().map(|sending| sending.0 = end)?;
+        Some(end)
+    }
+
+    /// Where the rate may change before a packet has left at `left`, keeps it; otherwise gives it back.
+    pub fn hold(&mut self, left: Time, packet: Packet) -> Option<Packet> {
+        let Some(varying) = &mut self.varying else { return Some(packet) };
+        varying.sending = Some((left, packet));
+        None
+    }
+
+    /// A packet should have left by `now`: gives back one that was held until now. False: its end has moved.
+    pub fn has_left(&mut self, now: Time) -> (bool, Option<Packet>) {
+        let Some(varying) = &mut self.varying else { return (true, None) };
+        match varying.sending {
+            Some((left, _)) if left != now => (false, None),
+            _ => (true, varying.sending.take().map(|sending| sending.1)),
+        }
     }
 
     /// The rate in force.
@@ -161,8 +219,8 @@ impl Link {
         !self.busy
     }
 
-    /// The transmitter is free: takes the next packet. Returns when it will be free again and what becomes of the packet.
-    pub fn transmit(&mut self, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<(Time, Fate, Packet)> {
+    /// The transmitter is free: takes the next packet. Returns when it will have left, when the transmitter will be free again, and it.
+    pub fn transmit(&mut self, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<(Time, Time, Packet)> {
         self.stats.tick(now, self.queue.bytes());
         let drops = dropped.len();
         let next = self.queue.dequeue(now, dropped);
@@ -173,12 +231,17 @@ impl Link {
         self.stats.sent += u64::from(packet.bytes());
         let paid = self.transmitter.start(packet.bytes(), now);
         let (left, free) = self.savings.map_or((paid, paid), |savings| (now, now.max(paid - savings)));
+        Some((left, free, packet))
+    }
+
+    /// What becomes of a packet that leaves at `left`.
+    pub fn pass(&mut self, left: Time, packet: &Packet, dropped: &mut Vec<(Packet, Drop)>) -> Fate {
         let fate = self.impairments.pass(left);
         if fate == Fate::Lost {
             self.stats.drops += 1;
-            dropped.push((packet, Drop::Loss));
+            dropped.push((*packet, Drop::Loss));
         }
-        Some((free, fate, packet))
+        fate
     }
 }
 
@@ -224,8 +287,8 @@ mod tests {
             link.enqueue(Packet::new(0, Kind::Data, 1500, now), now, &mut Vec::new());
         }
         let mut arrived = Vec::new();
-        while let Some((free, fate, _)) = link.transmit(now, &mut Vec::new()) {
-            if let Fate::Arrives { at, .. } = fate {
+        while let Some((left, free, packet)) = link.transmit(now, &mut Vec::new()) {
+            if let Fate::Arrives { at, .. } = link.pass(left, &packet, &mut Vec::new()) {
                 arrived.push(at.nanos() / 1000);
             }
             now = free;

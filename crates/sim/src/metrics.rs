@@ -60,7 +60,8 @@ impl Samples {
                     bottleneck: Cow::Owned(name.clone()),
                     queue_bytes: bytes as f64,
                     queue_packets: packets as f64,
-                    queue_delay_ms: rate.time_for(bytes).millis_f64(),
+                    // Nobody knows how long an outage lasts.
+                    queue_delay_ms: if rate.bps() == 0 { f64::NAN } else { rate.time_for(bytes).millis_f64() },
                 });
             }
         }
@@ -157,14 +158,14 @@ impl Observer for Sampler<'_> {
     }
 }
 
-/// One bottleneck over the measured `span`.
-pub fn bottleneck(name: &str, link: &Link, span: Span) -> Bottleneck {
-    let capacity = link.rate().bps() as f64;
+/// One bottleneck, measured between two times.
+pub fn bottleneck(name: &str, link: &Link, from: Time, to: Time) -> Bottleneck {
+    let capacity = link.capacity(from, to).bps() as f64;
     let delay = &link.stats.delay;
     Bottleneck {
         name: name.to_owned(),
         capacity_bps: capacity,
-        utilisation: link.stats.sent as f64 * 8.0 / (capacity * span.secs_f64()),
+        utilisation: link.stats.sent as f64 * 8.0 / (capacity * to.since(from).secs_f64()),
         arrivals: link.stats.arrivals,
         drops: link.stats.drops,
         marks: link.marks(),

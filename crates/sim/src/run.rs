@@ -81,16 +81,15 @@ pub fn run_watched(scenario: &Scenario, seed: u64, interval: Option<Span>, reque
         watcher.finish()?;
     }
 
-    let span = end.since(from);
     let bottlenecks: Vec<_> = layout
         .bottlenecks
         .iter()
-        .filter_map(|(name, stage)| world.stages[usize::from(*stage)].link.as_ref().map(|link| bottleneck(name, link, span)))
+        .filter_map(|(name, stage)| world.stages[usize::from(*stage)].link.as_ref().map(|link| bottleneck(name, link, from, end)))
         .collect();
     // Of the links on its way the slowest; its own, if it has one, is no bottleneck that it shares.
     let capacity = |flow: usize| {
         let links = layout.paths[flow].there.iter().filter_map(|&stage| world.stages[usize::from(stage)].link.as_ref());
-        links.map(|link| link.rate().bps()).min().map_or(1.0, |bps| bps as f64)
+        links.map(|link| link.capacity(from, end).bps()).min().map_or(1.0, |bps| bps as f64)
     };
     let flows: Vec<_> = traffic
         .rows

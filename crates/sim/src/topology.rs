@@ -137,9 +137,10 @@ impl Builder {
 fn link(limit: &Limit, channel: &Channel, seed: u64) -> Result<Link, ScenarioError> {
     let impair = ImpairConfig { delay_ms: limit.impair.delay_ms + channel.delay.millis_f64(), ..limit.impair };
     let link = build(limit.rate_mbps, &limit.queue, impair, seed)?;
-    Ok(match limit.token_bucket {
-        Some(burst) => link.into_token_bucket(burst),
-        None => link,
+    Ok(match (&limit.trace, limit.token_bucket) {
+        (Some(trace), _) => link.following(trace.clone()),
+        (None, Some(burst)) => link.into_token_bucket(burst),
+        (None, None) => link,
     })
 }
 

@@ -14,6 +14,8 @@ use crate::trace::{Audience, Step};
 enum Event {
     /// A transmitter becomes free.
     Free(u32),
+    /// The rate of a stage's link changes.
+    Rate(u32),
     /// Something arrives behind a stage.
     Arrive(u32),
     /// A flow begins.
@@ -84,6 +86,11 @@ impl World {
         if interval > Span::ZERO {
             self.events.schedule(Time::ZERO + interval, Event::Sample);
         }
+        for (stage, at) in self.stages.iter().enumerate() {
+            if let Some(change) = at.link.as_ref().and_then(|link| link.next_change(Time::ZERO)) {
+                self.events.schedule(change, Event::Rate(stage as u32));
+            }
+        }
         self.advance(measure_from.min(end), interval, observer)?;
         if measure_from > Time::ZERO {
             self.start_measuring(measure_from);
@@ -126,7 +133,8 @@ impl World {
 
     fn handle(&mut self, event: Event, now: Time) {
         match event {
-            Event::Free(stage) => self.transmit(stage, now),
+            Event::Free(stage) => self.free(stage, now),
+            Event::Rate(stage) => self.change_rate(stage, now),
             Event::Arrive(stage) => self.arrive(stage, now),
             Event::Begin(flow) => self.begin(flow, now),
             Event::End(flow) => {
@@ -219,22 +227,53 @@ impl World {
         let at = &mut self.stages[stage as usize];
         let Some(link) = &mut at.link else { return };
         let marks = self.audience.marks(link);
-        if let Some((left, fate, packet)) = link.transmit(now, &mut self.dropped) {
+        if let Some((left, free, packet)) = link.transmit(now, &mut self.dropped) {
             self.audience.left(now, &packet, (stage as u16, link), marks);
-            self.events.schedule(left, Event::Free(stage));
+            self.events.schedule(free, Event::Free(stage));
             if !link.own {
                 let waited = &mut self.flows[packet.flow as usize].stats.waited;
                 *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
             }
-            if let Fate::Arrives { at: due, duplicate_at } = fate {
-                for due in [Some(due), duplicate_at].into_iter().flatten() {
-                    if let Some(due) = at.pipe.push(due, packet) {
-                        self.events.schedule(due, Event::Arrive(stage));
-                    }
-                }
+            if let Some(packet) = link.hold(left, packet) {
+                self.travel(stage, packet, left);
             }
         }
         self.count_drops(stage as u16, now);
+    }
+
+    /// `packet` leaves `stage` at `left`, which is certain now.
+    fn travel(&mut self, stage: u32, packet: Packet, left: Time) {
+        let at = &mut self.stages[stage as usize];
+        let Some(link) = &mut at.link else { return };
+        if let Fate::Arrives { at: due, duplicate_at } = link.pass(left, &packet, &mut self.dropped) {
+            for due in [Some(due), duplicate_at].into_iter().flatten() {
+                if let Some(due) = at.pipe.push(due, packet) {
+                    self.events.schedule(due, Event::Arrive(stage));
+                }
+            }
+        }
+    }
+
+    /// A transmitter should be free: unless its rate has changed meanwhile, it goes on.
+    fn free(&mut self, stage: u32, now: Time) {
+        let Some(link) = &mut self.stages[stage as usize].link else { return };
+        let (is_free, held) = link.has_left(now);
+        if let Some(packet) = held {
+            self.travel(stage, packet, now);
+        }
+        if is_free {
+            self.transmit(stage, now);
+        }
+    }
+
+    fn change_rate(&mut self, stage: u32, now: Time) {
+        let Some(link) = &mut self.stages[stage as usize].link else { return };
+        if let Some(end) = link.change_rate(now) {
+            self.events.schedule(end, Event::Free(stage));
+        }
+        if let Some(next) = link.next_change(now) {
+            self.events.schedule(next, Event::Rate(stage));
+        }
     }
 
     fn count_drops(&mut self, stage: u16, now: Time) {

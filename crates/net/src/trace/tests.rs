@@ -82,3 +82,13 @@ proptest! {
         prop_assert_eq!(tail.is_some(), trace.next_change(Time::from_millis(100_000_000)).is_some());
     }
 }
+
+#[test]
+fn the_mean_of_a_part_counts_each_rate_for_as_long_as_it_holds() {
+    let trace = RateTrace::parse("0 20\n4 10\n5 0\nend 6").expect("valid");
+    let mean = |from, to| trace.mean_between(Time::from_secs_f64(from), Time::from_secs_f64(to));
+    assert_eq!(mean(0.0, 6.0), trace.mean());
+    assert_eq!(mean(3.0, 5.0), Rate::from_mbps_f64(15.0));
+    assert_eq!(mean(5.0, 7.0), Rate::from_mbps_f64(10.0), "it starts over");
+    assert_eq!(mean(1.0, 1.0), Rate::from_bps(0));
+}

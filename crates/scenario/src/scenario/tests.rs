@@ -79,3 +79,40 @@ fn set_reads_values_as_toml_or_else_as_text() {
     assert_eq!(value("a = 1\nb = 2"), "a = 1\nb = 2".into());
     assert!(value("{ kind = \"droptail\", ms = 5 }").is_table());
 }
+
+#[test]
+fn impairments_that_cannot_be_are_refused_where_they_stand() {
+    let cases = [
+        ("impair = { loss = 1.5 }", "line 9 key topology.impair.loss: must be a probability between 0 and 1"),
+        ("impair = { jitter_ms = -1.0 }", "line 9 key topology.impair.jitter_ms: must be a time in ms, not below 0"),
+        ("impair = { reorder = 2.0 }", "key topology.impair.reorder: must be a probability"),
+        ("reverse_impair = { duplicate = -0.1 }", "key topology.reverse_impair.duplicate: must be a probability"),
+        ("impair = { burst_loss = { enter = 0.1, leave = 7.0 } }", "key topology.impair.burst_loss.leave: must be a probability"),
+        ("impair = { burst_loss = { enter = 0.1 } }", "missing field `leave`"),
+        ("impair = { lost = 0.1 }", "key topology.impair.lost: unknown field `lost`, expected one of"),
+        ("rate_trace = \"0 20\\n0 30\"", "line 9 key topology.rate_trace: rate trace, line 2: times must rise"),
+        ("rate_trace = \"no.trace\"", "line 9 key topology.rate_trace: `no.trace` cannot be read"),
+    ];
+    for (line, expected) in cases {
+        let text = DEMO.replacen("\n\n[[flows]]", &format!("\n{line}\n\n[[flows]]"), 1);
+        let message = Scenario::parse(&text).expect_err(line).to_string();
+        assert!(message.contains(expected) && !message.contains('\n'), "{line}: {message}");
+    }
+}
+
+#[test]
+fn a_trace_beside_the_scenario_becomes_part_of_it() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let trace = "0 20\n1 5\nend 2\n";
+    fs::write(dir.path().join("cell.trace"), trace).expect("writable");
+    fs::write(dir.path().join("s.toml"), DEMO.replacen("rtt_ms", "rate_trace = \"cell.trace\"\nrtt_ms", 1)).expect("writable");
+    let scenario = Scenario::load(&dir.path().join("s.toml")).expect("valid");
+    let Topology::Dumbbell(line) = &scenario.topology else { panic!("{scenario:?}") };
+    assert_eq!(line.rate_trace.as_deref(), Some(trace));
+    let text = scenario.to_toml().expect("writable");
+    fs::remove_file(dir.path().join("cell.trace")).expect("removable");
+    assert_eq!(Scenario::parse(&text).expect("it stands alone"), scenario);
+    fs::write(dir.path().join("cell.trace"), "0 fast").expect("writable");
+    let message = Scenario::load(&dir.path().join("s.toml")).expect_err("no rate").to_string();
+    assert!(message.contains("cell.trace: rate trace, line 1: `fast` is not a number") || message.contains("line 1:"), "{message}");
+}

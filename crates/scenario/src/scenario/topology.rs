@@ -1,6 +1,9 @@
 //! The network of a scenario as its file writes it: a dumbbell, a parking lot or a graph of named nodes. Knows no flow.
 
-use lowtide_net::{ImpairConfig, QueueConfig};
+use std::fs;
+use std::path::Path;
+
+use lowtide_net::{ImpairConfig, QueueConfig, RateTrace};
 use serde::{Deserialize, Serialize};
 
 use super::{ScenarioError, require};
@@ -24,9 +27,15 @@ pub enum Topology {
 pub struct Dumbbell {
     /// The bottleneck's rate, forward.
     pub rate_mbps: f64,
+    /// The rate over time instead: a trace's file, or its text (`lowtide_net::RateTrace`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<String>,
     /// The reverse rate, the forward one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_rate_mbps: Option<f64>,
+    /// The reverse rate over time; constant if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_rate_trace: Option<String>,
     /// The base RTT of the path, without serialisation.
     pub rtt_ms: f64,
     /// The queue before the bottleneck, forward.
@@ -110,9 +119,15 @@ pub struct GraphLink {
     /// Its rate; none: a delay alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_mbps: Option<f64>,
+    /// The rate over time instead: a trace's file, or its text (`lowtide_net::RateTrace`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<String>,
     /// The rate from `to` to `from`, the same if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_rate_mbps: Option<f64>,
+    /// The rate from `to` to `from` over time; constant if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_rate_trace: Option<String>,
     /// Its delay, one way.
     #[serde(default)]
     pub delay_ms: f64,
@@ -141,21 +156,31 @@ fn ethernet() -> u32 {
 const MOST_HOPS: u32 = 100;
 
 impl Topology {
-    pub(super) fn check(&mut self) -> Result<(), ScenarioError> {
+    pub(super) fn check(&mut self, dir: &Path) -> Result<(), ScenarioError> {
         match self {
-            Topology::Dumbbell(d) => d.check(),
+            Topology::Dumbbell(d) => d.check(dir),
             Topology::ParkingLot(p) => p.check(),
-            Topology::Graph(g) => g.check(),
+            Topology::Graph(g) => g.check(dir),
         }
     }
 }
 
 impl Dumbbell {
-    fn check(&self) -> Result<(), ScenarioError> {
+    fn check(&mut self, dir: &Path) -> Result<(), ScenarioError> {
         require(self.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
         require(self.reverse_rate_mbps.is_none_or(|r| r > 0.0), "topology.reverse_rate_mbps", "must be above 0")?;
         require(self.access.as_ref().is_none_or(|a| a.rate_mbps > 0.0), "topology.access.rate_mbps", "must be above 0")?;
-        require(self.rtt_ms >= 0.0, "topology.rtt_ms", "must not be negative")
+        require(self.rtt_ms >= 0.0, "topology.rtt_ms", "must not be negative")?;
+        impairments(&self.impair, "topology.impair")?;
+        impairments(&self.reverse_impair, "topology.reverse_impair")?;
+        let constant = self.rate_trace.is_none() && self.reverse_rate_trace.is_none();
+        require(
+            constant || self.token_bucket_bytes.is_none(),
+            "topology.token_bucket_bytes",
+            "needs a constant rate; leave out `rate_trace`",
+        )?;
+        take_in(&mut self.rate_trace, "topology.rate_trace", dir)?;
+        take_in(&mut self.reverse_rate_trace, "topology.reverse_rate_trace", dir)
     }
 }
 
@@ -164,19 +189,22 @@ impl ParkingLot {
         require((1..=MOST_HOPS).contains(&self.hops), "topology.hops", "must be between 1 and 100")?;
         require(self.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
         require(self.delay_ms >= 0.0, "topology.delay_ms", "must not be negative")?;
-        require(self.access_ms >= 0.0, "topology.access_ms", "must not be negative")
+        require(self.access_ms >= 0.0, "topology.access_ms", "must not be negative")?;
+        impairments(&self.impair, "topology.impair")
     }
 }
 
 impl Graph {
     /// Checks the links and names those that have no name.
-    fn check(&mut self) -> Result<(), ScenarioError> {
+    fn check(&mut self, dir: &Path) -> Result<(), ScenarioError> {
         require(!self.links.is_empty(), "topology.links", "there must be at least one link")?;
         for i in 0..self.links.len() {
             let (before, rest) = self.links.split_at_mut(i);
             let link = &mut rest[0];
             let at = if link.name.is_empty() { format!("topology.links.{}", i + 1) } else { format!("topology.links.{}", link.name) };
             link.check(&at)?;
+            take_in(&mut link.rate_trace, &format!("{at}.rate_trace"), dir)?;
+            take_in(&mut link.reverse_rate_trace, &format!("{at}.reverse_rate_trace"), dir)?;
             if link.name.is_empty() {
                 link.name = format!("{}-{}", link.from, link.to);
             }
@@ -198,8 +226,35 @@ impl GraphLink {
         rule(self.delay_ms >= 0.0, "delay_ms", "must not be negative")?;
         rule(self.reverse_delay_ms.is_none_or(|d| d >= 0.0), "reverse_delay_ms", "must not be negative")?;
         rule(self.rate_mbps.is_none() || self.queue.is_some(), "queue", "is missing; a link with a rate needs one")?;
+        impairments(&self.impair, &format!("{at}.impair"))?;
+        impairments(&self.reverse_impair, &format!("{at}.reverse_impair"))?;
+        let constant = self.rate_trace.is_none() && self.reverse_rate_trace.is_none();
+        rule(self.rate_mbps.is_some() || constant, "rate_mbps", "is missing; with a trace it sizes the queue")?;
         let bare = self.queue.is_none() && self.reverse_queue.is_none() && self.reverse_rate_mbps.is_none();
         let perfect = self.impair == ImpairConfig::default() && self.reverse_impair == ImpairConfig::default();
         rule(self.rate_mbps.is_some() || (bare && perfect), "rate_mbps", "is missing; queues and impairments need a rate")
     }
+}
+
+fn impairments(impair: &ImpairConfig, at: &str) -> Result<(), ScenarioError> {
+    impair.check().map_err(|e| ScenarioError::at(format!("{at}.{}", e.key()), e.rule()))
+}
+
+/// Replaces the name of a trace's file (which has no line feed) by what is in it, so that results stand alone; and checks that.
+fn take_in(trace: &mut Option<String>, key: &str, dir: &Path) -> Result<(), ScenarioError> {
+    let Some(trace) = trace else { return Ok(()) };
+    let mut file = String::new();
+    if !trace.contains('\n') {
+        let text = fs::read_to_string(dir.join(&*trace)).map_err(|e| {
+            ScenarioError::at(
+                key,
+                format!(
+                    "`{}` cannot be read: {e}; it is a file beside the scenario, or a trace of several lines",
+                    dir.join(&*trace).display()
+                ),
+            )
+        })?;
+        file = format!("{}: ", std::mem::replace(trace, text));
+    }
+    RateTrace::parse(trace).map(drop).map_err(|e| ScenarioError::at(key, format!("{file}{e}")))
 }

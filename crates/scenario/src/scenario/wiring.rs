@@ -1,6 +1,6 @@
 //! Any topology as one-way channels between nodes, and the route of each flow over them. Knows no packets.
 
-use lowtide_net::{ImpairConfig, QueueConfig};
+use lowtide_net::{ImpairConfig, QueueConfig, RateTrace};
 use lowtide_units::Span;
 
 use super::topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};
@@ -46,6 +46,8 @@ pub struct Channel {
 pub struct Limit {
     /// Its rate.
     pub rate_mbps: f64,
+    /// Its rate over time, where that is not constant.
+    pub trace: Option<RateTrace>,
     /// The queue before it.
     pub queue: QueueConfig,
     /// What happens behind it.
@@ -80,14 +82,24 @@ impl Wiring {
     /// What all flows share of the delay lies behind the bottleneck, the rest of each one's RTT on its way back.
     fn of_dumbbell(d: &Dumbbell, flows: &[Flow]) -> Wiring {
         let shared = flows.iter().map(|flow| flow.rtt_ms.unwrap_or(d.rtt_ms)).fold(d.rtt_ms, f64::min);
-        let there = Limit { rate_mbps: d.rate_mbps, queue: d.queue.clone(), impair: d.impair, token_bucket: d.token_bucket_bytes };
+        let there = Limit {
+            rate_mbps: d.rate_mbps,
+            trace: read(d.rate_trace.as_ref()),
+            queue: d.queue.clone(),
+            impair: d.impair,
+            token_bucket: d.token_bucket_bytes,
+        };
         let back = Limit {
             rate_mbps: d.reverse_rate_mbps.unwrap_or(d.rate_mbps),
+            trace: read(d.reverse_rate_trace.as_ref()),
             queue: d.reverse_queue.as_ref().unwrap_or(&d.queue).clone(),
             impair: d.reverse_impair,
             token_bucket: d.token_bucket_bytes,
         };
-        let own = d.reverse_rate_mbps.is_some() || d.reverse_queue.is_some() || d.reverse_impair != ImpairConfig::default();
+        let own = d.reverse_rate_mbps.is_some()
+            || d.reverse_rate_trace.is_some()
+            || d.reverse_queue.is_some()
+            || d.reverse_impair != ImpairConfig::default();
         let channel = |name: &str, from: &str, to: &str, limit, always| Channel {
             name: name.to_owned(),
             from: from.to_owned(),
@@ -112,6 +124,8 @@ impl Wiring {
             from: hop.to_string(),
             to: (hop + 1).to_string(),
             rate_mbps: Some(p.rate_mbps),
+            rate_trace: None,
+            reverse_rate_trace: None,
             reverse_rate_mbps: None,
             delay_ms: p.delay_ms,
             reverse_delay_ms: None,
@@ -241,17 +255,24 @@ impl Wiring {
     }
 }
 
+/// A trace as the scenario holds it: one that its check has accepted.
+fn read(trace: Option<&String>) -> Option<RateTrace> {
+    trace.and_then(|text| RateTrace::parse(text).ok())
+}
+
 /// A link as its two channels.
 fn both_ways(link: &GraphLink) -> [Channel; 2] {
-    let limit = |rate: Option<f64>, queue: Option<&QueueConfig>, impair| {
-        rate.zip(queue).map(|(rate_mbps, queue)| Limit { rate_mbps, queue: queue.clone(), impair, token_bucket: None })
+    let limit = |rate: Option<f64>, trace: Option<&String>, queue: Option<&QueueConfig>, impair| {
+        rate.zip(queue).map(|(rate_mbps, queue)| Limit { rate_mbps, trace: read(trace), queue: queue.clone(), impair, token_bucket: None })
     };
+    let (rate, trace, queue) = (link.rate_mbps, link.rate_trace.as_ref(), link.queue.as_ref());
+    let (back_rate, back_trace, back_queue) = (link.reverse_rate_mbps, link.reverse_rate_trace.as_ref(), link.reverse_queue.as_ref());
     let there = Channel {
         name: link.name.clone(),
         from: link.from.clone(),
         to: link.to.clone(),
         delay: Span::from_millis_f64(link.delay_ms),
-        limit: limit(link.rate_mbps, link.queue.as_ref(), link.impair),
+        limit: limit(rate, trace, queue, link.impair),
         always: false,
     };
     let back = Channel {
@@ -259,8 +280,8 @@ fn both_ways(link: &GraphLink) -> [Channel; 2] {
         from: link.to.clone(),
         to: link.from.clone(),
         delay: Span::from_millis_f64(link.reverse_delay_ms.unwrap_or(link.delay_ms)),
-        limit: limit(link.reverse_rate_mbps.or(link.rate_mbps), link.reverse_queue.as_ref().or(link.queue.as_ref()), link.reverse_impair),
-        always: link.reverse_rate_mbps.is_some() || link.reverse_queue.is_some() || link.reverse_impair != ImpairConfig::default(),
+        limit: limit(back_rate.or(rate), back_trace, back_queue.or(queue), link.reverse_impair),
+        always: back_rate.is_some() || back_trace.is_some() || back_queue.is_some() || link.reverse_impair != ImpairConfig::default(),
     };
     // A way back that differs makes the way there differ too: data may go either way.
     [Channel { always: back.always, ..there }, back]
