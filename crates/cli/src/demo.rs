@@ -167,14 +167,14 @@ fn page(rows: &[Row], seen: &[Seen], simulated: bool) -> Page {
     page.paragraph(&format!("A line of 20 Mbit/s and 20 ms with 500 ms of buffer, {made}. A call sends 160 bytes each 20 ms, a page of 262 kB is loaded each 2.5 s over TCP (CUBIC), and curl downloads as fast as it may from a CUBIC server."));
     page.table(&HEAD, &rows.iter().map(cells).collect::<Vec<_>>());
     let calls = ACTS.iter().zip(seen).filter_map(|(act, seen)| Some((act.name, seen.call.as_ref()?)));
-    let curves = calls.map(|(name, call)| Curve { name: name.to_owned(), points: call.added.clone() }).collect();
+    let curves = calls.map(|(name, call)| Curve::line(name, call.added.clone())).collect();
     page.plot(&over_time("The call's added delay", "added delay (ms)", curves), None);
     for (act, seen) in ACTS.iter().zip(seen) {
         page.heading(&act.name.replace(' ', "-"), act.name);
         page.plot(&over_time("Throughput of each flow, over half seconds", "Mbit/s", seen.throughput.clone()), None);
         if !seen.window.is_empty() {
             let title = "The download's window: the smaller of the server's own and the one in the client's acknowledgements";
-            page.plot(&over_time(title, "kB", vec![Curve { name: "window".into(), points: seen.window.clone() }]), None);
+            page.plot(&over_time(title, "kB", vec![Curve::line("window", seen.window.clone())]), None);
         }
     }
     page

@@ -5,6 +5,6 @@ pub mod html;
 pub mod plot;
 pub mod results;
 
-pub use html::Page;
-pub use plot::{Curve, Plot};
-pub use results::plot_dir;
+pub use html::{Cell, Page};
+pub use plot::{Curve, Plot, Stroke};
+pub use results::{plot_dir, setting};

@@ -31,7 +31,7 @@ pub fn run() -> Result<Vec<Seen>> {
 fn see(outcome: Outcome, warmup_s: f64) -> Seen {
     let throughput = |t: &Trace| {
         let points: Vec<_> = measure::throughput(t, &outcome.link, outcome.zero).into_iter().map(|(at, bps)| (at, bps / 1e6)).collect();
-        Curve { name: t.job.name.clone(), points: smooth(&points) }
+        Curve::line(&t.job.name, smooth(&points))
     };
     let bulk = outcome.traces.iter().filter(|t| t.job.name == "bulk");
     Seen {

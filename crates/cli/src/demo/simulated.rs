@@ -42,7 +42,7 @@ fn points(outcome: &Outcome, name: &str, value: impl Fn(&FlowPoint) -> f64) -> V
 fn see(scenario: &Scenario, outcome: Outcome, fastest: f64) -> Seen {
     let throughput = |flow: &FlowResult| {
         let points = points(&outcome, &flow.name, |p| p.goodput_bps / 1e6);
-        Curve { name: flow.name.clone(), points: smooth(&points) }
+        Curve::line(&flow.name, smooth(&points))
     };
     Seen {
         call: caller(&outcome).map(|flow| call(flow, scenario, &outcome, fastest)),

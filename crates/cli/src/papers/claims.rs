@@ -1,32 +1,43 @@
 //! Checks a paper's claims: a Rhai expression over the measured points. Knows neither paper nor simulator.
 //!
 //! `points` is an array of maps: the swept values by name (`p.rtt`), and per metric a map by flow group (`p.share.lbe`).
-//! Helpers: `mean([…])`, `largest([…])`, `smallest([…])`, `rising([…])` and `falling([…])` (strictly), `spearman(xs, ys)`, and `every(points, |p| …)`, which is `all` but an error where there is no point.
+//! `beside` holds the points of companions by their names and of other experiments by their ids. Helpers: `mean([…])`,
+//! `largest([…])`, `smallest([…])`, `rising([…])` and `falling([…])` (strictly), `spearman(xs, ys)`, `every(points, |p| …)`, which is `all` but an error where there is no point, `near(got, want, part, least)`,
+//! and `at(points, "rtt", 20.0)`, the first point there.
+
+use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow};
 use rhai::{Array, Dynamic, Engine, Scope};
 
 /// A claim about no point at all must not pass.
-const PRELUDE: &str = "fn every(points, rule) { if points.is_empty() { throw \"no point of this run falls under the claim\"; } points.all(rule) }\n";
+const PRELUDE: &str = "\
+fn every(points, rule) { if points.is_empty() { throw \"no point of this run falls under the claim\"; } points.all(rule) }
+fn near(got, want, part, least) { let slack = want * part; (got - want).abs() <= if slack > least { slack } else { least } }
+fn at(points, key, value) { let i = points.index_of(|p| p[key] == value); if i < 0 { throw `no point with ${key} = ${value}`; } points[i] }
+";
 
 /// Evaluates claims over the points of one experiment.
 pub struct Judge {
     engine: Engine,
     points: Array,
+    beside: rhai::Map,
 }
 
 impl Judge {
-    /// A judge over these points, each a map of values.
-    pub fn new(points: Vec<rhai::Map>) -> Judge {
+    /// A judge over these points, each a map of values, and over others by name.
+    pub fn new(points: Vec<rhai::Map>, beside: BTreeMap<String, Vec<rhai::Map>>) -> Judge {
         let mut engine = Engine::new();
         engine.set_max_expr_depths(128, 128);
         engine.register_fn("mean", |values: Array| mean(&numbers(&values)));
-        engine.register_fn("spearman", |x: Array, y: Array| spearman(&numbers(&x), &numbers(&y)));
         engine.register_fn("largest", |values: Array| numbers(&values).into_iter().fold(f64::NAN, f64::max));
         engine.register_fn("smallest", |values: Array| numbers(&values).into_iter().fold(f64::NAN, f64::min));
         engine.register_fn("rising", |values: Array| numbers(&values).windows(2).all(|w| w[0] < w[1]));
         engine.register_fn("falling", |values: Array| numbers(&values).windows(2).all(|w| w[0] > w[1]));
-        Judge { engine, points: points.into_iter().map(Dynamic::from_map).collect() }
+        engine.register_fn("spearman", |x: Array, y: Array| spearman(&numbers(&x), &numbers(&y)));
+        let array = |points: Vec<rhai::Map>| points.into_iter().map(Dynamic::from_map).collect::<Array>();
+        let beside = beside.into_iter().map(|(name, points)| (name.into(), array(points).into())).collect();
+        Judge { engine, points: array(points), beside }
     }
 
     /// Whether `rule` holds.
@@ -36,7 +47,10 @@ impl Judge {
     pub fn holds(&self, rule: &str) -> Result<bool> {
         let mut scope = Scope::new();
         scope.push("points", self.points.clone());
-        self.engine.eval_with_scope::<bool>(&mut scope, &format!("{PRELUDE}{rule}")).map_err(|e| anyhow!("the rule `{rule}` cannot be decided: {e}"))
+        scope.push_constant("beside", self.beside.clone());
+        self.engine
+            .eval_with_scope::<bool>(&mut scope, &format!("{PRELUDE}{rule}"))
+            .map_err(|e| anyhow!("the rule `{rule}` cannot be decided: {e}"))
     }
 }
 
@@ -79,7 +93,8 @@ mod tests {
 
     #[test]
     fn rules_read_like_the_sheet() {
-        let judge = Judge::new(vec![point(20.0, 0.9), point(100.0, 0.88), point(300.0, 0.7)]);
+        let beside = BTreeMap::from([("other".to_owned(), vec![point(20.0, 0.5)])]);
+        let judge = Judge::new(vec![point(20.0, 0.9), point(100.0, 0.88), point(300.0, 0.7)], beside);
         assert!(judge.holds("points.filter(|p| p.rtt < 200).all(|p| p.share.lbe >= 0.80)").expect("decidable"));
         assert!(!judge.holds("points.all(|p| p.share.lbe >= 0.80)").expect("decidable"));
         assert!(judge.holds("spearman(points.map(|p| p.rtt), points.map(|p| p.share.lbe)) <= -0.9").expect("decidable"));
@@ -87,14 +102,21 @@ mod tests {
         assert!(judge.holds("falling(points.map(|p| p.share.lbe)) && rising(points.map(|p| p.rtt))").expect("decidable"));
         assert!(!judge.holds("rising([1.0, 2.0, 2.0]) || falling([1.0, 2.0])").expect("decidable"));
         assert!(judge.holds("largest([1.0, 3.0]) == 3.0 && smallest([2, 1.0]) == 1.0").expect("decidable"));
+        assert!(judge.holds("at(points, \"rtt\", 300.0).share.lbe > beside[\"other\"][0].share.lbe").expect("decidable"));
+        assert!(
+            judge.holds("near(1.04, 1.0, 0.05, 0.0) && near(0.03, 0.0, 0.05, 0.03) && !near(1.06, 1.0, 0.05, 0.0)").expect("decidable")
+        );
+        let paired = "every(points.filter(|p| p.rtt < 50), |p| p.share.lbe > at(beside[\"other\"], \"rtt\", p.rtt).share.lbe)";
+        assert!(judge.holds(paired).expect("decidable"));
     }
 
     #[test]
     fn a_rule_about_nothing_is_an_error_not_a_pass() {
-        let judge = Judge::new(vec![point(20.0, 0.9)]);
+        let judge = Judge::new(vec![point(20.0, 0.9)], BTreeMap::new());
         assert!(judge.holds("points.all(|p| p.shaer.lbe >= 0.80)").is_err());
         assert!(judge.holds("1 + 1").is_err());
         assert!(judge.holds("every(points.filter(|p| p.rtt > 50), |p| p.share.lbe >= 0.80)").is_err());
+        assert!(judge.holds("at(points, \"rtt\", 50.0).share.lbe >= 0.80").is_err());
         assert!(judge.holds("every(points, |p| p.share.lbe >= 0.80)").expect("decidable"));
     }
 }

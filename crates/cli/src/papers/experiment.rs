@@ -42,8 +42,33 @@ pub struct Experiment {
     /// The axes, as the paper draws them: `[plot]`, or one `[[plot]]` a panel.
     #[serde(deserialize_with = "one_or_several")]
     pub plot: Vec<Axes>,
+    /// Values that the paper prints: by metric, then by variant (empty without variants), along the sweep's values. They are shown
+    /// beside ours and named in rules (`p.reported["fct.short"]`), and are part of no result.
+    #[serde(default)]
+    pub reported: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
+    /// Other experiments whose points its rules name (`beside["bagnulo2023/fig16"]`).
+    #[serde(default)]
+    pub beside: Vec<String>,
+    /// The points that also run with real kernels.
+    #[serde(default)]
+    pub lab: Option<Lab>,
     /// What the paper reports.
     pub claims: Vec<Claim>,
+}
+
+/// What of an experiment also runs in the laboratory, shorter and more rarely: the simulator repeats it at that length.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lab {
+    /// Values of each sweep.
+    pub points: BTreeMap<String, Vec<toml::Value>>,
+    /// Length of a run.
+    pub duration_s: f64,
+    /// Runs a point, with seeds 1, 2, ….
+    pub repeat: u32,
+    /// Why the two differ by more than they should, found by looking at traces.
+    #[serde(default)]
+    pub explained: Option<String>,
 }
 
 /// A named change of the scenario.
@@ -54,6 +79,12 @@ pub struct Variant {
     pub name: String,
     /// Scenario keys (`flows.bulk.cc`) and their values.
     pub set: toml::Table,
+    /// Not in the paper: drawn beside it, and in rules not among `points` but `beside["its name"]`.
+    #[serde(default)]
+    pub companion: bool,
+    /// Runs a point, where they are not the experiment's.
+    #[serde(default)]
+    pub repeat: Option<u32>,
 }
 
 /// A swept scenario key.
@@ -86,6 +117,9 @@ pub struct Axes {
     /// What one on the y axis is: 1448 draws a window of bytes in segments.
     #[serde(default = "one")]
     pub unit: f64,
+    /// Added to y: a base RTT where the track is a queueing delay.
+    #[serde(default)]
+    pub offset: f64,
     /// The variant or swept value of the points to draw, or a list of them; all if absent.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
@@ -157,6 +191,21 @@ pub struct Point {
     pub at: Vec<(String, toml::Value)>,
     /// What to set in the scenario.
     pub set: Vec<(String, toml::Value)>,
+    /// The companion it belongs to, if it is none of the paper's.
+    pub companion: Option<String>,
+    /// Runs, with seeds 1, 2, ….
+    pub repeat: u32,
+}
+
+/// Which points are run, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All, as often as the paper.
+    Full,
+    /// Few, once.
+    Quick,
+    /// Those of the laboratory.
+    Lab,
 }
 
 impl Experiment {
@@ -178,6 +227,11 @@ impl Experiment {
                 sweep.name
             );
         }
+        let lab_ok =
+            |lab: &Lab| experiment.sweep.iter().all(|s| lab.points.get(&s.name).is_some_and(|p| p.iter().all(|v| s.values.contains(v))));
+        if !experiment.lab.as_ref().is_none_or(lab_ok) {
+            bail!("{}: `lab.points` must name some of the values of every sweep", path.display());
+        }
         Ok(experiment)
     }
 
@@ -186,23 +240,45 @@ impl Experiment {
         self.plot.iter().any(Axes::over_time)
     }
 
-    /// The points of a full or a quick run.
-    pub fn points(&self, quick: bool) -> Vec<Point> {
-        let variants: Vec<Point> = match self.variants.as_slice() {
-            [] => vec![Point { at: Vec::new(), set: Vec::new() }],
-            variants => variants.iter().map(variant_point).collect(),
+    /// The points of a run of that extent. Companions do not run in the laboratory.
+    pub fn points(&self, extent: Extent) -> Vec<Point> {
+        let repeat = match (extent, &self.lab) {
+            (Extent::Full, _) => self.repeat,
+            (Extent::Lab, Some(lab)) => lab.repeat,
+            _ => 1,
         };
+        let mut variants: Vec<Point> = Vec::new();
+        if self.variants.iter().all(|v| v.companion) {
+            variants.push(Point { repeat, ..Point::default() });
+        }
+        let wanted = self.variants.iter().filter(|v| !v.companion || extent != Extent::Lab);
+        variants.extend(wanted.map(|v| variant_point(v, if extent == Extent::Full { v.repeat.unwrap_or(repeat) } else { repeat })));
         self.sweep.iter().fold(variants, |points, sweep| {
-            let values = if quick { &sweep.quick } else { &sweep.values };
+            let values = match (extent, &self.lab) {
+                (Extent::Full, _) => sweep.values.as_slice(),
+                (Extent::Quick, _) => sweep.quick.as_slice(),
+                (Extent::Lab, lab) => lab.as_ref().and_then(|l| l.points.get(&sweep.name)).map_or(&[][..], Vec::as_slice),
+            };
             points.iter().flat_map(|point| values.iter().map(|value| point.with(sweep, value))).collect()
         })
     }
+
+    /// What the paper prints for `metric` at `point`.
+    pub fn reported_at(&self, metric: &str, point: &Point) -> Option<f64> {
+        let variant = point.at.iter().find(|(name, _)| name == "variant").and_then(|(_, v)| v.as_str()).unwrap_or("");
+        let values = self.reported.get(metric)?.get(variant)?;
+        let sweep = self.sweep.first()?;
+        let (_, at) = point.at.iter().find(|(name, _)| *name == sweep.name)?;
+        values.get(sweep.values.iter().position(|v| v == at)?).copied()
+    }
 }
 
-fn variant_point(variant: &Variant) -> Point {
+fn variant_point(variant: &Variant, repeat: u32) -> Point {
     Point {
         at: vec![("variant".to_owned(), toml::Value::String(variant.name.clone()))],
         set: variant.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+        companion: variant.companion.then(|| variant.name.clone()),
+        repeat,
     }
 }
 
@@ -230,7 +306,7 @@ impl Point {
     }
 }
 
-/// Every experiment below `root` whose id starts with one of `wanted` (all if empty), in the order of their ids.
+/// Every experiment below `root` in the order of their ids; each of `wanted` must name one or a paper.
 ///
 /// # Errors
 /// An unreadable folder or file, or a wish that names nothing.
@@ -252,7 +328,17 @@ pub fn load_all(root: &Path, wanted: &[String]) -> Result<Vec<Experiment>> {
             bail!("no experiment `{wish}`; there are {}", ids.join(", "));
         }
     }
-    Ok(all.into_iter().filter(|e| wanted.is_empty() || wanted.iter().any(|w| matches(&e.id, w))).collect())
+    if let Some((by, id)) =
+        all.iter().flat_map(|e| e.beside.iter().map(move |b| (&e.id, b))).find(|(_, b)| !all.iter().any(|e| e.id == **b))
+    {
+        bail!("{by}: `beside` names `{id}`, which is no experiment");
+    }
+    Ok(all)
+}
+
+/// Whether `experiment` is among the `wanted` (all if none).
+pub fn is_wanted(experiment: &Experiment, wanted: &[String]) -> bool {
+    wanted.is_empty() || wanted.iter().any(|w| matches(&experiment.id, w))
 }
 
 fn matches(id: &str, wish: &str) -> bool {

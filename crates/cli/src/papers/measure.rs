@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use lowtide_scenario::result::{Summary, jain};
 
-use super::experiment::Point;
+use super::experiment::{Experiment, Point};
 
 /// Metric → flow or group → value, averaged over the runs of one point.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,9 +37,14 @@ impl Values {
         }
     }
 
-    /// The point as claims see it.
-    pub fn to_map(&self, point: &Point) -> rhai::Map {
+    /// The point as claims see it, with what the paper prints for it.
+    pub fn to_map(&self, experiment: &Experiment, point: &Point) -> rhai::Map {
         let mut map = rhai::Map::new();
+        let reported = experiment
+            .reported
+            .keys()
+            .filter_map(|m| Some((m.as_str().into(), rhai::Dynamic::from_float(experiment.reported_at(m, point)?))));
+        map.insert("reported".into(), rhai::Dynamic::from_map(reported.collect()));
         for (name, value) in &point.at {
             let dynamic = match value {
                 toml::Value::String(s) => rhai::Dynamic::from(s.clone()),

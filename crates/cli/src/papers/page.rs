@@ -1,145 +1,161 @@
-//! The papers' report: a summary table on top, then each figure's plot, numbers and claims. Each plot's data lies beside it as CSV.
+//! The papers' report: a summary on top, then each figure's plots, numbers, claims and what the laboratory says. Each plot's data
+//! lies beside it as CSV. Knows results only; how things are drawn is the report's own affair.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use lowtide_scenario::Series;
+use super::experiment::{Experiment, Extent};
+use super::figure;
+use super::lab::Compared;
+use super::outcome::{Outcome, Verdict};
+use crate::report::{Cell, Page};
 
-use super::experiment::{Axes, Experiment, Point};
-use super::tracks::tracks;
-use super::{Measured, Verdict, ensure_dir};
-use crate::report::{Curve, Page, Plot};
+/// The report's name in the folder of results.
+pub const PAGE: &str = "report.html";
 
-/// One experiment with what was measured and judged.
-pub type Outcome<'a> = (&'a Experiment, Vec<Measured>, Vec<Verdict<'a>>);
-
-/// Writes `report.html` and the CSV files below `out`; returns the report's path.
-pub fn write(out: &Path, quick: bool, results: &[Outcome]) -> Result<PathBuf> {
+/// Writes the report and the CSV files below `out`; returns the report's path.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn write(out: &Path, outcomes: &[Outcome]) -> Result<PathBuf> {
     ensure_dir(&out.join("data"))?;
     let mut page = Page::new("lowtide: the papers, reproduced");
-    let kind = if quick { "A quick run: few points, one seed each." } else { "A full run: the papers' repetitions, seeds 1, 2, …." };
-    page.paragraph(kind).table(&["experiment", "place in the paper", "claims met"], &results.iter().map(summary_row).collect::<Vec<_>>());
-    for (experiment, measured, verdicts) in results {
-        page.heading(&experiment.id, &format!("{}: {}", experiment.id, experiment.title));
-        for note in &experiment.notes {
-            page.paragraph(note);
-        }
-        for (panel, axes) in experiment.plot.iter().enumerate() {
-            let plot = plot_of(experiment, axes, measured);
-            let letter = if experiment.plot.len() > 1 { format!("-{}", panel + 1) } else { String::new() };
-            let csv = format!("data/{}{letter}.csv", experiment.id.replace('/', "-"));
-            fs::write(out.join(&csv), plot.csv()).with_context(|| format!("{csv}: cannot be written"))?;
-            if axes.x.is_some() {
-                page.plot(&plot, Some(&csv));
-            }
-        }
-        numbers(&mut page, experiment, measured);
-        page.table(&["claim", "the paper says", "rule", "result"], &verdicts.iter().map(claim_row).collect::<Vec<_>>());
+    summary(&mut page, outcomes);
+    for outcome in outcomes.iter().filter(|o| o.extent.is_some()) {
+        chapter(&mut page, out, outcome)?;
     }
-    let path = out.join("report.html");
+    let path = out.join(PAGE);
     page.write(&path).with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(path)
 }
 
-fn summary_row((experiment, _, verdicts): &Outcome) -> Vec<String> {
-    let met = verdicts.iter().filter(|v| v.met == Some(true)).count();
-    let decided = verdicts.iter().filter(|v| v.met.is_some()).count();
-    vec![experiment.id.clone(), experiment.place.clone(), format!("{met} of {decided}")]
+/// Refuses a report folder that is something else.
+fn ensure_dir(dir: &Path) -> Result<()> {
+    if dir.exists() && !dir.is_dir() {
+        bail!("{}: is not a folder; name another with --out", dir.display());
+    }
+    fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made", dir.display()))
 }
 
-fn claim_row(verdict: &Verdict) -> Vec<String> {
-    let result = match verdict.met {
-        Some(true) => "met".to_owned(),
-        Some(false) => format!("not met. {}", verdict.claim.explained.as_deref().unwrap_or("No explanation yet.")),
-        None => "needs the full run".to_owned(),
+fn summary(page: &mut Page, outcomes: &[Outcome]) {
+    let total = outcomes.iter().map(Outcome::counts).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
+    page.paragraph(&format!(
+        "{} of {} decided claims of the papers are met; of the others {} are not explained. Every number here was measured by \
+         lowtide; what a paper prints stands in its claims and, marked as such, beside ours.",
+        total.0, total.1, total.2
+    ));
+    if outcomes.iter().any(|o| o.experiment.lab.is_some()) {
+        page.paragraph(
+            "L marks what also runs in the laboratory, with real kernels as servers and `lowtide run` as rLEDBAT: shorter, and compared with \
+             the simulator at the same length. LEDBAT++ as a sender has no laboratory run yet: that waits for it in a kernel sender.",
+        );
+    }
+    let rows: Vec<Vec<Cell>> = outcomes.iter().map(summary_row).collect();
+    page.cells(&["paper", "figure", "place in the paper", "claims met", "runs", "L: close to the simulator"], &rows);
+}
+
+fn summary_row(outcome: &Outcome) -> Vec<Cell> {
+    let experiment = outcome.experiment;
+    let (paper, figure) = experiment.id.split_once('/').unwrap_or(("", &experiment.id));
+    let (met, decided, unexplained) = outcome.counts();
+    let open = outcome.verdicts.len() - decided;
+    let mut verdict = format!("{met} of {decided}");
+    if met + unexplained < decided {
+        verdict += ", the others explained";
+    }
+    if open > 0 {
+        verdict += &format!(", {open} undecided");
+    }
+    let lab = match (&experiment.lab, outcome.lab.as_slice()) {
+        (None, _) => Cell::Text(String::new()),
+        (Some(_), []) => Cell::Text("L, not run".to_owned()),
+        (Some(lab), all) => {
+            let close = all.iter().filter(|c| c.close).count();
+            let note = if close < all.len() && lab.explained.is_some() { ", the others explained" } else { "" };
+            Cell::Mark(close == all.len() || lab.explained.is_some(), format!("{close} of {}{note}", all.len()))
+        }
     };
-    let says = format!("{} ({})", verdict.claim.says, verdict.claim.place);
-    vec![verdict.claim.id.clone(), says, format!("{} — {}", verdict.claim.rule, verdict.claim.tolerance), result]
+    let (link, verdict, runs) = match outcome.extent {
+        Some(extent) => (
+            Cell::Link(experiment.id.clone(), figure.to_owned()),
+            Cell::Mark(unexplained == 0, verdict),
+            if extent == Extent::Full { "all" } else { "quick" },
+        ),
+        None => (Cell::Text(figure.to_owned()), Cell::Text("–".to_owned()), "none yet"),
+    };
+    vec![Cell::Text(paper.to_owned()), link, Cell::Text(experiment.place.clone()), verdict, Cell::Text(runs.to_owned()), lab]
 }
 
-/// The point's place on the x axis, and the rest of it as the curve's name.
-fn split(point: &Point, x: Option<&str>) -> (Option<f64>, String) {
-    let mut rest = Vec::new();
-    let mut at = None;
-    for (name, value) in &point.at {
-        if Some(name.as_str()) == x {
-            at = value.as_float().or_else(|| value.as_integer().map(|i| i as f64));
-        } else {
-            rest.push(value.as_str().map_or_else(|| format!("{name} {value}"), str::to_owned));
+fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
+    let experiment = outcome.experiment;
+    page.heading(&experiment.id, &format!("{}: {}", experiment.id, experiment.title));
+    page.paragraph(&format!("{}. {}", experiment.place, figure::setting_of(outcome)));
+    for note in &experiment.notes {
+        page.paragraph(note);
+    }
+    for (panel, axes) in experiment.plot.iter().enumerate() {
+        let plot = figure::plot_of(outcome, axes);
+        let number = if experiment.plot.len() > 1 { format!("-{}", panel + 1) } else { String::new() };
+        let csv = format!("data/{}{number}.csv", experiment.id.replace('/', "-"));
+        fs::write(out.join(&csv), plot.csv()).with_context(|| format!("{csv}: cannot be written"))?;
+        if axes.x.is_some() {
+            page.plot(&plot, Some(&csv));
         }
     }
-    (at, rest.join(", "))
+    page.subheading("What the paper says");
+    page.cells(&["claim", "the paper says", "as a rule", "result"], &outcome.verdicts.iter().map(claim_row).collect::<Vec<_>>());
+    page.subheading("Numbers");
+    let (head, rows) = figure::numbers(outcome);
+    page.table(&head.iter().map(String::as_str).collect::<Vec<_>>(), &rows);
+    laboratory(page, experiment, &outcome.lab);
+    Ok(())
 }
 
-fn plot_of(experiment: &Experiment, axes: &Axes, measured: &[Measured]) -> Plot {
-    let shown = measured.iter().filter(|m| axes.shows(&m.point));
-    let mut curves = Vec::new();
-    for m in shown {
-        match &m.series {
-            Some(series) if axes.over_time() => over_time(&mut curves, axes, m, series),
-            _ => over_sweep(&mut curves, axes, m),
-        }
-    }
-    let title = axes.title.as_ref().unwrap_or(&experiment.title);
-    let runs = if axes.over_time() { "seed 1".to_owned() } else { format!("{} runs a point", experiment.repeat) };
-    Plot {
-        title: format!("{}: {title} ({runs})", experiment.place),
-        x_label: axes.x_label.clone(),
-        y_label: axes.y_label.clone(),
-        curves,
-        marks: !axes.over_time(),
-    }
+fn claim_row(verdict: &Verdict) -> Vec<Cell> {
+    let claim = verdict.claim;
+    let result = match (verdict.met, &claim.explained) {
+        (None, _) => Cell::Text(verdict.word().to_owned()),
+        (Some(false), Some(reason)) => Cell::Mark(false, format!("not met. {reason}")),
+        (Some(false), None) => Cell::Mark(false, "not met. No explanation yet.".to_owned()),
+        (Some(true), _) => Cell::Mark(true, "met".to_owned()),
+    };
+    let says = format!("{} ({}). Tolerance: {}.", claim.says, claim.place, claim.tolerance);
+    vec![Cell::Text(claim.id.clone()), Cell::Text(says), Cell::Code(claim.rule.trim().to_owned()), result]
 }
 
-fn add(curves: &mut Vec<Curve>, name: String, points: impl IntoIterator<Item = (f64, f64)>) {
-    match curves.iter_mut().find(|c| c.name == name) {
-        Some(curve) => curve.points.extend(points),
-        None => curves.push(Curve { name, points: points.into_iter().collect() }),
+fn laboratory(page: &mut Page, experiment: &Experiment, compared: &[Compared]) {
+    let Some(lab) = &experiment.lab else { return };
+    page.subheading("Simulator and laboratory");
+    if compared.is_empty() {
+        page.paragraph("Not run yet: `lowtide papers run --lab` as root does.");
+        return;
     }
-}
-
-fn over_sweep(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured) {
-    let (x, rest) = split(&m.point, axes.x.as_deref());
-    for metric in &axes.y {
-        let name = if rest.is_empty() {
-            metric.clone()
-        } else if axes.y.len() == 1 {
-            rest.clone()
-        } else {
-            format!("{metric}, {rest}")
+    page.paragraph(&format!(
+        "{} s instead of {} s, {} run(s) a point in both. Close: shares and indices within 10 % or 0.02, completion times within 15 % or 20 ms.",
+        lab.duration_s,
+        experiment.scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default(),
+        lab.repeat
+    ));
+    let row = |c: &Compared| {
+        let word = match (c.close, c.stalled) {
+            (true, _) => "close".to_owned(),
+            (false, true) => "apart; the host was late in this run".to_owned(),
+            (false, false) => "apart".to_owned(),
         };
-        if let (Some(x), Some(y)) = (x, m.values.named(metric)) {
-            add(curves, name, [(x, y / axes.unit)]);
-        }
+        let number = |v: f64| Cell::Text(format!("{v:.3}"));
+        vec![
+            Cell::Text(c.point.label()),
+            Cell::Text(c.metric.clone()),
+            number(c.sim),
+            number(c.lab),
+            Cell::Text(format!("{:+.0} %", 100.0 * (c.lab - c.sim) / c.sim)),
+            Cell::Mark(c.close, word),
+        ]
+    };
+    page.cells(&["point", "value", "simulator", "laboratory", "difference", ""], &compared.iter().map(row).collect::<Vec<_>>());
+    if let Some(reason) = lab.explained.as_ref().filter(|_| compared.iter().any(|c| !c.close)) {
+        page.paragraph(reason);
     }
-}
-
-/// A curve for every flow or bottleneck that a track's name means: `cwnd.lbe` is also that of `lbe.1`, `lbe.2`, ….
-fn over_time(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured, series: &Series) {
-    let tracks = tracks(series);
-    let (_, rest) = split(&m.point, None);
-    for (quantity, wanted) in axes.y.iter().filter_map(|y| y.split_once('.')) {
-        let Some(named) = tracks.get(quantity) else { continue };
-        for (flow, track) in named.iter().filter(|(flow, _)| flow.strip_prefix(wanted).is_some_and(|r| r.is_empty() || r.starts_with('.')))
-        {
-            let name = if rest.is_empty() || axes.only.len() == m.point.at.len() { flow.clone() } else { format!("{flow}, {rest}") };
-            add(curves, name, track.points().iter().map(|p| (p.0, p.1 / axes.unit)));
-        }
-    }
-}
-
-fn numbers(page: &mut Page, experiment: &Experiment, measured: &[Measured]) {
-    let mut metrics: Vec<&str> = experiment.plot.iter().filter(|a| !a.over_time()).flat_map(|a| &a.y).map(String::as_str).collect();
-    metrics.extend(experiment.derive.keys().map(String::as_str));
-    let mut seen = BTreeSet::new();
-    metrics.retain(|name| seen.insert(*name));
-    let head: Vec<&str> = std::iter::once("point").chain(metrics.iter().copied()).collect();
-    let rows = measured.iter().map(|m| {
-        let values = metrics.iter().map(|name| m.values.named(name).map_or_else(|| "–".to_owned(), |v| format!("{v:.3}")));
-        std::iter::once(m.point.label()).chain(values).collect()
-    });
-    page.table(&head, &rows.collect::<Vec<Vec<String>>>());
 }

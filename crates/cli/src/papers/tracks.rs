@@ -1,8 +1,10 @@
 //! What an experiment derives from a run: expressions over its values and its series. Knows neither paper nor simulator.
 //!
-//! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes; `computed`, the
-//! same once for every acknowledgement; `rate`, Mbit/s; `rtt`, `queueing`, `wait`, ms) or by bottleneck (`run.queue.forward`, ms). A track knows `between(a, b)`
-//! in seconds, `mean()`, `sd()`, `min()`, `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)` and `plus(track)`.
+//! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes;
+//! `computed`, the same once for every acknowledgement; `flight`, what both ends permit; `rate`, Mbit/s; `rtt`, `queueing`,
+//! `wait`, ms) or by bottleneck (`run.queue.forward`, ms). A track knows `between(a, b)` in seconds, `mean()`, `sd()`, `min()`,
+//! `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)`, `plus(track)`, `quantile(q)`,
+//! `at_most(x)`, the part of the points that is, and `falls_below(x)`, the times at which it does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,13 +26,14 @@ pub struct Track(Rc<Vec<(f64, f64)>>);
 pub type Quantity = fn(&FlowPoint) -> f64;
 
 /// What a flow's points hold, by the names that experiments use.
-pub const QUANTITIES: [(&str, Quantity); 6] = [
+pub const QUANTITIES: [(&str, Quantity); 7] = [
     ("cwnd", |p| p.cwnd_bytes),
     ("computed", |p| if p.acks > 0.0 { p.cwnd_bytes } else { f64::NAN }),
     ("rate", |p| p.goodput_bps / 1e6),
     ("rtt", |p| p.rtt_ms),
     ("queueing", |p| p.queueing_ms),
     ("wait", |p| p.wait_ms),
+    ("flight", |p| p.cwnd_bytes.min(p.rwnd_bytes)),
 ];
 
 /// Tracks by quantity, then by flow or bottleneck.
@@ -80,6 +83,21 @@ impl Track {
     fn plus(&self, other: &Track) -> Track {
         let at = |t: f64| other.0.binary_search_by(|p| p.0.total_cmp(&t)).ok().map(|i| other.0[i].1);
         Track(Rc::new(self.0.iter().filter_map(|&(t, v)| Some((t, v + at(t)?))).collect()))
+    }
+
+    fn quantile(&self, q: f64) -> f64 {
+        let mut values: Vec<f64> = self.values().collect();
+        values.sort_by(f64::total_cmp);
+        let nth = (q * values.len() as f64).ceil() as usize;
+        values.get(nth.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    }
+
+    fn at_most(&self, x: f64) -> f64 {
+        self.values().filter(|v| *v <= x).count() as f64 / self.0.len() as f64
+    }
+
+    fn falls_below(&self, x: f64) -> Vec<f64> {
+        self.0.windows(2).filter(|pair| pair[0].1 >= x && pair[1].1 < x).map(|pair| pair[1].0).collect()
     }
 
     fn at(&self, time: f64) -> f64 {
@@ -165,6 +183,9 @@ fn engine() -> Engine {
     engine.register_fn("first_at_least", |t: &mut Track, x: f64| t.0.iter().find(|p| p.1 >= x).map_or(f64::NAN, |p| p.0));
     engine.register_fn("first_at_most", |t: &mut Track, x: f64| t.0.iter().find(|p| p.1 <= x).map_or(f64::NAN, |p| p.0));
     engine.register_fn("last_above", |t: &mut Track, x: f64| t.0.iter().rev().find(|p| p.1 > x).map_or(f64::NAN, |p| p.0));
+    engine.register_fn("quantile", |t: &mut Track, q: f64| t.quantile(q));
+    engine.register_fn("at_most", |t: &mut Track, x: f64| t.at_most(x));
+    engine.register_fn("falls_below", |t: &mut Track, x: f64| t.falls_below(x).into_iter().map(Dynamic::from).collect::<rhai::Array>());
     engine.register_fn("at", |t: &mut Track, time: f64| t.at(time));
     engine.register_fn("plus", |t: &mut Track, other: Track| t.plus(&other));
     engine
@@ -198,6 +219,9 @@ mod tests {
             ("run.cwnd.a.between(1.0, 9.0).first_at_most(1.0)", 1.0),
             ("run.cwnd.a.last_above(4.0)", 4.0),
             ("run.cwnd.a.at(2.5)", 4.0),
+            ("run.cwnd.a.quantile(0.5)", 4.0),
+            ("run.cwnd.a.at_most(4.0)", 0.6),
+            ("run.cwnd.a.falls_below(9.0).len()", 0.0),
             ("run.cwnd.a.between(0.0, 1.0).sd()", 0.5),
             ("run.cwnd.a.between(0.0, 1.0).rms_from(2.0)", (2.5f64).sqrt()),
             ("run.cwnd.a.plus(run.cwnd.b).max()", 32.0),

@@ -6,6 +6,30 @@ use std::{fs, io};
 
 use super::plot::Plot;
 
+/// What a table's cell holds.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// Plain text.
+    Text(String),
+    /// An expression, set as such.
+    Code(String),
+    /// A link within the page, by the id of its target.
+    Link(String, String),
+    /// Good or bad, in words: colour only supports them.
+    Mark(bool, String),
+}
+
+impl Cell {
+    fn html(&self) -> String {
+        match self {
+            Cell::Text(text) => escape(text),
+            Cell::Code(text) => format!("<code>{}</code>", escape(text)),
+            Cell::Link(id, text) => format!("<a href=\"#{}\">{}</a>", escape(id), escape(text)),
+            Cell::Mark(good, text) => format!("<span class=\"{}\">{}</span>", if *good { "met" } else { "missed" }, escape(text)),
+        }
+    }
+}
+
 /// A page under construction.
 pub struct Page {
     title: String,
@@ -16,11 +40,19 @@ const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--rule:#d0d7de;--soft:#57606a}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--rule:#30363d;--soft:#9198a1}}\
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:auto;padding:1rem}\
-table{border-collapse:collapse;display:block;overflow-x:auto;font-variant-numeric:tabular-nums}\
+p,h1,h2,h3,li,figcaption{overflow-wrap:anywhere}code{font-size:.85em;overflow-wrap:anywhere}\
+.scroll{overflow-x:auto;margin:1rem 0}\
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
 th,td{border-bottom:1px solid var(--rule);padding:.25rem .6rem;text-align:left;vertical-align:top}\
-figure{margin:1.5rem 0;break-inside:avoid}figcaption{color:var(--soft);font-size:.9rem}\
-svg{width:100%;height:auto}svg text{fill:var(--ink);font:13px system-ui,sans-serif}\
-.met{color:#1a7f37}.missed{color:#cf222e}";
+figure{margin:1.5rem 0;overflow-x:auto;break-inside:avoid}figcaption{color:var(--soft);font-size:.9rem}\
+svg{width:100%;min-width:34rem;height:auto}svg.plot{min-width:0}svg text{fill:var(--ink);font:13px system-ui,sans-serif}\
+.legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;margin:.3rem 0;padding:0;font-size:.9rem}\
+svg.key{width:1.75rem;min-width:0;height:.75rem;margin-right:.4rem}\
+.met{color:#1a7f37}.missed{color:#cf222e}\
+@media(max-width:40rem){svg.plot text{font-size:23px}}\
+@media print{:root{color-scheme:light;--ink:#000;--paper:#fff;--rule:#999;--soft:#333}\
+body{max-width:none;padding:0;font-size:10pt}.scroll,figure{overflow:visible}table{font-size:8pt}td{overflow-wrap:anywhere}\
+tr,figure{break-inside:avoid}h2,h3{break-after:avoid}svg.plot{max-width:16cm}}";
 
 impl Page {
     /// An empty page.
@@ -40,24 +72,36 @@ impl Page {
         self
     }
 
+    /// A smaller heading.
+    pub fn subheading(&mut self, text: &str) -> &mut Page {
+        let _ = write!(self.body, "<h3>{}</h3>", escape(text));
+        self
+    }
+
     /// A table of plain text.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Page {
-        let cells =
-            |tag: &str, row: &mut dyn Iterator<Item = &str>| row.map(|c| format!("<{tag}>{}</{tag}>", escape(c))).collect::<String>();
-        let _ = write!(self.body, "<table><tr>{}</tr>", cells("th", &mut head.iter().copied()));
+        let cells = |row: &Vec<String>| row.iter().cloned().map(Cell::Text).collect();
+        self.cells(head, &rows.iter().map(cells).collect::<Vec<_>>())
+    }
+
+    /// A table. Where it is wider than the page, it is moved sideways on its own.
+    pub fn cells(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> &mut Page {
+        let head: String = head.iter().map(|c| format!("<th>{}</th>", escape(c))).collect();
+        let _ = write!(self.body, "<div class=\"scroll\"><table><tr>{head}</tr>");
         for row in rows {
-            let _ = write!(self.body, "<tr>{}</tr>", cells("td", &mut row.iter().map(String::as_str)));
+            let row: String = row.iter().map(|c| format!("<td>{}</td>", c.html())).collect();
+            let _ = write!(self.body, "<tr>{row}</tr>");
         }
-        self.body.push_str("</table>");
+        self.body.push_str("</table></div>");
         self
     }
 
     /// A plot with its caption and, where there is one, a link to its data.
     pub fn plot(&mut self, plot: &Plot, data: Option<&str>) -> &mut Page {
-        self.figure(&plot.svg(), &plot.title, data)
+        self.figure(&format!("{}{}", plot.svg(), plot.legend()), &plot.title, data)
     }
 
-    /// An SVG element with its caption and, where there is one, a link to its data.
+    /// A drawing (SVG elements, a legend) with its caption and, where there is one, a link to its data.
     pub fn figure(&mut self, svg: &str, caption: &str, data: Option<&str>) -> &mut Page {
         let link = data.map(|href| format!(" · <a href=\"{}\">data (CSV)</a>", escape(href))).unwrap_or_default();
         let _ = write!(self.body, "<figure>{svg}<figcaption>{}{link}</figcaption></figure>", escape(caption));
@@ -68,7 +112,7 @@ impl Page {
     pub fn html(&self) -> String {
         let title = escape(&self.title);
         format!(
-            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
              <link rel=\"icon\" href=\"data:,\"><title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>{}</body></html>\n",
             self.body
         )

@@ -19,13 +19,34 @@ pub struct Plot {
     pub marks: bool,
 }
 
-/// A named line through points.
+/// Named points.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
     /// Its points, in the order of x.
     pub points: Vec<(f64, f64)>,
+    /// How they are drawn.
+    pub stroke: Stroke,
+}
+
+/// How a curve is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stroke {
+    /// A line through the points.
+    #[default]
+    Line,
+    /// A dashed line: what stands beside the others for comparison.
+    Dashed,
+    /// Rings without a line: what was measured elsewhere.
+    Rings,
+}
+
+impl Curve {
+    /// A line through `points`.
+    pub fn line(name: &str, points: Vec<(f64, f64)>) -> Curve {
+        Curve { name: name.to_owned(), points, stroke: Stroke::Line }
+    }
 }
 
 const WIDTH: f64 = 720.0;
@@ -34,11 +55,16 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 48.0;
-const LEGEND_LINE: f64 = 18.0;
 /// Distinguishable without red against green, and dark enough for paper.
 const COLOURS: [&str; 8] = ["#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf8700", "#cf222e", "#57606a", "#0a7ea4"];
 /// More points than this on one curve are thinned: no screen shows them.
 const MOST_POINTS: usize = 1500;
+
+impl Stroke {
+    fn dashes(self) -> &'static str {
+        if self == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" }
+    }
+}
 
 struct Axis {
     low: f64,
@@ -49,7 +75,8 @@ struct Axis {
 impl Axis {
     /// Round ticks around `values`, about `wanted` of them.
     fn around(values: impl Iterator<Item = f64>, from_zero: bool, wanted: f64) -> Axis {
-        let (mut low, mut high) = values.filter(|v| v.is_finite()).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+        let (mut low, mut high) =
+            values.filter(|v| v.is_finite()).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         if low > high {
             (low, high) = (0.0, 1.0);
         }
@@ -85,23 +112,32 @@ impl Plot {
     pub fn svg(&self) -> String {
         let x = Axis::around(self.points().map(|p| p.0), false, 8.0);
         let y = Axis::around(self.points().map(|p| p.1), true, 6.0);
-        let height = HEIGHT + LEGEND_LINE * self.curves.len() as f64;
-        let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(&self.title));
+        let mut svg = format!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(&self.title));
         self.draw_axes(&mut svg, &x, &y);
         for (i, curve) in self.curves.iter().enumerate() {
             self.draw_curve(&mut svg, curve, COLOURS[i % COLOURS.len()], &x, &y);
-            let legend = HEIGHT + LEGEND_LINE * i as f64 + 8.0;
-            let _ = write!(
-                svg,
-                "<rect x=\"{LEFT}\" y=\"{}\" width=\"18\" height=\"4\" fill=\"{}\"/><text x=\"{}\" y=\"{legend}\">{}</text>",
-                legend - 7.0,
-                COLOURS[i % COLOURS.len()],
-                LEFT + 26.0,
-                escape(&curve.name)
-            );
         }
         svg.push_str("</svg>");
         svg
+    }
+
+    /// What each curve is, as an HTML list: it wraps where an SVG would be cut off or shrink.
+    pub fn legend(&self) -> String {
+        let mut list = String::from("<ul class=\"legend\">");
+        for (i, curve) in self.curves.iter().enumerate() {
+            let colour = COLOURS[i % COLOURS.len()];
+            let sample = match curve.stroke {
+                Stroke::Rings => format!("<circle cx=\"14\" cy=\"6\" r=\"4\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"),
+                stroke => format!("<path d=\"M0 6H28\" stroke=\"{colour}\" stroke-width=\"3\"{}/>", stroke.dashes()),
+            };
+            let _ = write!(
+                list,
+                "<li><svg class=\"key\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">{sample}</svg>{}</li>",
+                escape(&curve.name)
+            );
+        }
+        list.push_str("</ul>");
+        list
     }
 
     /// The data: one line a point.
@@ -156,11 +192,17 @@ impl Plot {
     }
 
     fn draw_curve(&self, svg: &mut String, curve: &Curve, colour: &str, x: &Axis, y: &Axis) {
-        let spots: Vec<(f64, f64)> = thinned(&curve.points)
-            .map(|(a, b)| (place(x.at(a), LEFT, WIDTH - RIGHT), place(y.at(b), HEIGHT - BOTTOM, TOP)))
-            .collect();
+        let spots: Vec<(f64, f64)> =
+            thinned(&curve.points).map(|(a, b)| (place(x.at(a), LEFT, WIDTH - RIGHT), place(y.at(b), HEIGHT - BOTTOM, TOP))).collect();
+        if curve.stroke == Stroke::Rings {
+            for (a, b) in spots {
+                let _ = write!(svg, "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"5\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>");
+            }
+            return;
+        }
         let line: Vec<String> = spots.iter().map(|(a, b)| format!("{a:.1},{b:.1}")).collect();
-        let _ = write!(svg, "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\" points=\"{}\"/>", line.join(" "));
+        let (line, dashes) = (line.join(" "), curve.stroke.dashes());
+        let _ = write!(svg, "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dashes} points=\"{line}\"/>");
         if self.marks {
             for (a, b) in spots {
                 let _ = write!(svg, "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"3\" fill=\"{colour}\"/>");
@@ -200,7 +242,7 @@ mod tests {
         points[54_321].1 = 9.0;
         points[7].1 = f64::NAN;
         assert!(thinned(&points).any(|p| p.1 == 9.0));
-        let plot = Plot { curves: vec![Curve { name: "a,\"b\"".to_owned(), points }], ..Plot::default() };
+        let plot = Plot { curves: vec![Curve::line("a,\"b\"", points)], ..Plot::default() };
         assert!(!plot.svg().contains("NaN"));
         assert!(plot.csv().lines().nth(1).expect("a point").starts_with("\"a,\"\"b\"\"\",0,1"));
     }

@@ -39,20 +39,22 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn figure(&mut self, svg: &str, title: &str, csv: &str) -> Result<()> {
+    /// Writes the data of the next figure; returns its place beside the page.
+    fn data(&mut self, csv: &str) -> Result<String> {
         self.data += 1;
         let href = format!("plots/{:02}.csv", self.data);
         fs::create_dir_all(self.dir.join("plots"))?;
         fs::write(self.dir.join(&href), csv)?;
-        self.page.figure(svg, title, Some(&href));
-        Ok(())
+        Ok(href)
     }
 
     fn plot(&mut self, plot: &Plot) -> Result<()> {
         if plot.curves.iter().all(|c| c.points.is_empty()) {
             return Ok(());
         }
-        self.figure(&plot.svg(), &plot.title, &plot.csv())
+        let href = self.data(&plot.csv())?;
+        self.page.plot(plot, Some(&href));
+        Ok(())
     }
 }
 
@@ -96,7 +98,7 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
 }
 
 /// The topology in words, without the keys of `varied` and without what is off.
-fn setting(text: &str, varied: &[&str]) -> String {
+pub fn setting(text: &str, varied: &[&str]) -> String {
     let off = |value: &str| matches!(value, "0" | "0.0" | "false");
     let fixed = parameters(text).into_iter().filter(|(key, value)| !varied.contains(&key.as_str()) && !off(value));
     let words = fixed.filter_map(|(key, value)| Some(format!("{} {value}", key.strip_prefix("topology.")?.replace('_', " "))));
@@ -147,7 +149,7 @@ fn by_name<'a>(points: impl Iterator<Item = (&'a str, f64, f64)>) -> Vec<Curve> 
     for (name, x, y) in points.filter(|p| p.2.is_finite()) {
         match curves.iter_mut().find(|c| c.name == name) {
             Some(curve) => curve.points.push((x, y)),
-            None => curves.push(Curve { name: name.to_owned(), points: vec![(x, y)] }),
+            None => curves.push(Curve::line(name, vec![(x, y)])),
         }
     }
     curves
@@ -158,7 +160,7 @@ fn cumulative(name: &str, values: impl Iterator<Item = f64>) -> Curve {
     let mut values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
-    Curve { name: name.to_owned(), points: values.into_iter().enumerate().map(|(i, v)| (v, (i + 1) as f64 / n)).collect() }
+    Curve::line(name, values.into_iter().enumerate().map(|(i, v)| (v, (i + 1) as f64 / n)).collect())
 }
 
 fn tables(page: &mut Page, summary: &Summary) {
@@ -248,7 +250,8 @@ fn sweep(sheet: &mut Sheet, results: &[ResultDir]) -> Result<()> {
             let cells = means((0..runs.len()).filter_map(|r| Some((at(r)?, value(&results[r].summary)))));
             let cells = cells.into_iter().map(|((x, y), v)| (x, y, v)).collect();
             let map = HeatMap { title, x_label: x_key.to_owned(), y_label: y_key.to_owned(), cells };
-            sheet.figure(&map.svg(), &map.title, &map.csv())?;
+            let href = sheet.data(&map.csv())?;
+            sheet.page.figure(&map.svg(), &map.title, Some(&href));
             continue;
         }
         let curve = |r: usize| {
@@ -264,9 +267,9 @@ fn sweep(sheet: &mut Sheet, results: &[ResultDir]) -> Result<()> {
             let Some(x) = number(r, x_key) else { continue };
             curves.entry(curve(r)).or_default().push(((x, 0.0), value(&results[r].summary)));
         }
-        let curves = curves.into_iter().map(|(name, points)| Curve {
-            name: if name.is_empty() { what.clone() } else { name },
-            points: means(points.into_iter()).into_iter().map(|((x, _), y)| (x, y)).collect(),
+        let curves = curves.into_iter().map(|(name, points)| {
+            let points = means(points.into_iter()).into_iter().map(|((x, _), y)| (x, y)).collect();
+            Curve::line(if name.is_empty() { what } else { &name }, points)
         });
         sheet.plot(&Plot { title, x_label: x_key.to_owned(), y_label: what.clone(), curves: curves.collect(), marks: true })?;
     }

@@ -29,7 +29,10 @@ pub fn one(summary: &Summary) -> String {
     let width = summary.flows.iter().map(|f| f.name.len()).max().unwrap_or(4).max(4);
     line_of(
         &mut text,
-        format_args!("\n{:width$}  {:18} {:>12} {:>7} {:>8} {:>8} {:>8} {:>9}", "flow", "cc", "goodput", "share", "RTT", "p95", "resent", "done in"),
+        format_args!(
+            "\n{:width$}  {:18} {:>12} {:>7} {:>8} {:>8} {:>8} {:>9}",
+            "flow", "cc", "goodput", "share", "RTT", "p95", "resent", "done in"
+        ),
     );
     for f in &summary.flows {
         let done = f.completion_s.map_or_else(|| "–".to_owned(), human::span);
@@ -48,7 +51,10 @@ pub fn one(summary: &Summary) -> String {
             ),
         );
     }
-    line_of(&mut text, format_args!("\nfairness (Jain) {:.3}, over one-second windows {:.3}; {} events", summary.jain, summary.jain_short, summary.events));
+    line_of(
+        &mut text,
+        format_args!("\nfairness (Jain) {:.3}, over one-second windows {:.3}; {} events", summary.jain, summary.jain_short, summary.events),
+    );
     text
 }
 

@@ -44,7 +44,7 @@ fn one_run_shows_its_series_distributions_and_data() {
         assert!(html.contains(word), "{word}");
     }
     assert!(!html.contains("Window granted"), "a plot without data is not drawn");
-    assert_eq!(html.matches("<svg").count(), html.matches("plots/").count());
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), html.matches("plots/").count());
     assert!(fs::read_to_string(run.join("plots/01.csv")).unwrap_or_default().lines().count() > 100);
 }
 
@@ -86,7 +86,7 @@ fn chromium_opens_the_page_without_complaint() {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
     let run = dir.path().join("run");
     result(&run, 20, 50, 1, true);
-    let wanted = page(&run).matches("<svg").count();
+    let wanted = page(&run).matches("<svg class=\"plot\"").count();
     let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
     let url = format!("file://{}", run.join(PAGE).display());
     let flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"];

@@ -1,0 +1,169 @@
+//! The simulations that experiments owe: which, in which folder, and running those that have no result yet. Judges nothing.
+
+use std::fs;
+use std::io::{IsTerminal, stderr};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use lowtide_scenario::series::FLOWS;
+use lowtide_scenario::{Scenario, Summary, Topology};
+use lowtide_units::Span;
+
+use super::experiment::{Experiment, Extent, Point};
+use super::measure;
+use super::tracks::Derived;
+
+/// One simulation.
+pub struct Job<'a> {
+    pub experiment: &'a Experiment,
+    pub scenario: Scenario,
+    pub dir: PathBuf,
+    /// Whether its series are drawn.
+    keep: bool,
+}
+
+/// Where the result of `point` with `seed` lies.
+pub fn dir_of(out: &Path, experiment: &Experiment, point: &Point, seed: u32) -> PathBuf {
+    out.join(&experiment.id).join(point.label().replace([' ', '/'], "_")).join(format!("seed-{seed}"))
+}
+
+/// What `experiment` consists of.
+///
+/// # Errors
+/// A scenario that is none, with the point.
+pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent) -> Result<Vec<Job<'a>>> {
+    let text = toml::to_string(&experiment.scenario)?;
+    let base = Scenario::parse(&text).with_context(|| experiment.id.clone())?;
+    let mut jobs = Vec::new();
+    for point in experiment.points(extent) {
+        let mut scenario = base.clone();
+        if let (Extent::Lab, Some(lab)) = (extent, &experiment.lab) {
+            scenario.duration_s = lab.duration_s;
+        }
+        for (key, value) in &point.set {
+            scenario = scenario.with(key, value.clone()).with_context(|| format!("{}, {}", experiment.id, point.label()))?;
+        }
+        scenario.name = format!("{} {}", experiment.id, point.label());
+        for seed in 1..=point.repeat {
+            scenario.seed = u64::from(seed);
+            let keep = seed == 1 && experiment.draws_series();
+            jobs.push(Job { experiment, scenario: scenario.clone(), dir: dir_of(out, experiment, &point, seed), keep });
+        }
+    }
+    Ok(jobs)
+}
+
+/// Runs what has no result of this very scenario yet, the longest first: then none is left alone at the end.
+///
+/// # Errors
+/// The first simulation that failed.
+pub fn simulate(jobs: &[Job], threads: Option<usize>) -> Result<()> {
+    let mut owed: Vec<&Job> = jobs.iter().filter(|job| !job.is_done()).collect();
+    owed.sort_by(|a, b| b.cost().total_cmp(&a.cost()));
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let progress = Progress::new(owed.iter().map(|job| job.cost()).sum(), owed.len());
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(job) = owed.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(e) = job.run() {
+                        failed.lock().expect("no panic holds it").get_or_insert(e);
+                        next.store(owed.len(), Ordering::Relaxed);
+                        return;
+                    }
+                    progress.done(job.cost());
+                }
+            });
+        }
+    });
+    failed.into_inner().map_err(|_| anyhow!("a simulation panicked"))?.map_or(Ok(()), Err)
+}
+
+impl Job<'_> {
+    fn text(&self) -> Result<String> {
+        toml::to_string(&self.scenario).context("a scenario that cannot be written")
+    }
+
+    /// Whether there is a result of this very scenario.
+    pub fn is_done(&self) -> bool {
+        let same = |text: String| fs::read_to_string(self.dir.join("scenario.toml")).is_ok_and(|had| had == text);
+        let derived = || Derived::read(&self.dir).is_some_and(|had| had.serves(self.experiment));
+        self.text().is_ok_and(same)
+            && Summary::read(&self.dir).is_ok()
+            && (!self.needs_series() || derived())
+            && (!self.keep || self.dir.join(FLOWS).exists())
+    }
+
+    fn needs_series(&self) -> bool {
+        self.keep || !self.experiment.derive.is_empty()
+    }
+
+    /// In proportion to the packets it will carry: the line is busy most of the time in most of them.
+    fn cost(&self) -> f64 {
+        let rate = match &self.scenario.topology {
+            Topology::Dumbbell(link) => link.rate_mbps,
+            Topology::ParkingLot(lot) => lot.rate_mbps,
+            Topology::Graph(graph) => graph.links.iter().filter_map(|link| link.rate_mbps).fold(f64::INFINITY, f64::min).min(1e3),
+        };
+        self.scenario.duration_s * rate
+    }
+
+    fn run(&self) -> Result<()> {
+        let interval = self.needs_series().then(|| Span::from_millis_f64(self.experiment.series_ms));
+        let named = || self.scenario.name.clone();
+        let outcome = lowtide_sim::run_sampled(&self.scenario, self.scenario.seed, interval).with_context(named)?;
+        fs::create_dir_all(&self.dir)?;
+        if self.needs_series() {
+            let seen = measure::of_run(&outcome.summary).to_map(self.experiment, &Point::default());
+            Derived::new(self.experiment, seen, &outcome.series).with_context(named)?.write(&self.dir)?;
+        }
+        if self.keep {
+            outcome.series.write(&self.dir)?;
+        }
+        self.write(&outcome.summary)
+    }
+
+    /// Writes the result; its scenario last, so that half a result is none.
+    pub fn write(&self, summary: &Summary) -> Result<()> {
+        fs::create_dir_all(&self.dir)?;
+        summary.write(&self.dir).with_context(|| format!("{}: cannot be written", self.dir.display()))?;
+        Ok(fs::write(self.dir.join("scenario.toml"), self.text()?)?)
+    }
+}
+
+/// Says how far it is and how long it will take: on a terminal in one line that changes, elsewhere now and then.
+struct Progress {
+    began: Instant,
+    all: f64,
+    runs: usize,
+    state: Mutex<(usize, f64, f64)>,
+}
+
+/// Seconds between two lines.
+const ON_TERMINAL: f64 = 0.2;
+const ELSEWHERE: f64 = 20.0;
+
+impl Progress {
+    #[expect(clippy::disallowed_methods, reason = "the time left is for people")]
+    fn new(all: f64, runs: usize) -> Progress {
+        Progress { began: Instant::now(), all, runs, state: Mutex::new((0, 0.0, 0.0)) }
+    }
+
+    fn done(&self, cost: f64) {
+        let mut state = self.state.lock().expect("no panic holds it");
+        let (runs, spent) = (state.0 + 1, state.1 + cost);
+        let now = self.began.elapsed().as_secs_f64();
+        let terminal = stderr().is_terminal();
+        let due = now - state.2 >= if terminal { ON_TERMINAL } else { ELSEWHERE };
+        *state = (runs, spent, if due { now } else { state.2 });
+        if due || runs == self.runs {
+            let left = now / spent * (self.all - spent);
+            let end = if terminal && runs < self.runs { "\r" } else { "\n" };
+            eprint!("{runs} of {} runs, about {left:.0} s left   {end}", self.runs);
+        }
+    }
+}

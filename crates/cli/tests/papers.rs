@@ -1,0 +1,75 @@
+//! The papers' experiments as files: every one is well-formed, those that a reader tries first hold in a quick run, what is there is
+//! not run again, and the report stands on its own. `make test` runs the quick set of all.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn papers(args: &[&str], out: &Path) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
+    Command::new(env!("CARGO_BIN_EXE_lowtide"))
+        .arg("papers")
+        .arg("--experiments")
+        .arg(root)
+        .arg("--out")
+        .arg(out)
+        .args(args)
+        .output()
+        .expect("lowtide starts")
+}
+
+fn files(dir: &Path) -> Vec<(PathBuf, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("a folder").map(|e| e.expect("an entry")) {
+        match entry.file_type().expect("a type").is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push((entry.path(), entry.metadata().expect("metadata").modified().expect("a time"))),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_first_figures_hold_and_a_second_run_has_nothing_to_do() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let chosen = ["run", "--quick", "--check", "--json", "bagnulo2023/fig22", "bagnulo2023/tab1", "kapetanidou2024/fig02"];
+    let run = papers(&chosen, out.path());
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let claims: Vec<serde_json::Value> = serde_json::from_slice(&run.stdout).expect("a list of claims");
+    for figure in &chosen[4..] {
+        let mine = || claims.iter().filter(|c| c["experiment"] == *figure);
+        assert!(mine().any(|c| !c["met"].is_null()), "{figure}: nothing decided");
+    }
+    assert!(out.path().join("bagnulo2023/fig07").is_dir(), "fig22 looks at fig07, which must have run too");
+    let report = std::fs::read_to_string(out.path().join("report.html")).expect("a report");
+    assert!(report.contains("<svg") && !report.contains("http"), "the report must open without a network");
+    assert!(out.path().join("data/bagnulo2023-fig22.csv").is_file());
+
+    let results = || files(&out.path().join("bagnulo2023"));
+    let before = results();
+    assert!(papers(&chosen, out.path()).status.success());
+    assert_eq!(results(), before);
+    std::fs::remove_file(out.path().join("report.html")).expect("it was there");
+    assert!(papers(&["report"], out.path()).status.success());
+    assert!(out.path().join("report.html").is_file());
+    assert_eq!(results(), before);
+}
+
+#[test]
+fn every_experiment_is_well_formed() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let list = papers(&["list"], out.path());
+    let text = String::from_utf8_lossy(&list.stdout);
+    assert!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
+    for id in ["bagnulo2023/fig05", "bagnulo2023/tab3", "kapetanidou2024/fig02", "abu2010/fig04c", "carofiglio2010/fig02g"] {
+        assert!(text.contains(id), "{text}");
+    }
+}
+
+#[test]
+fn a_wish_for_nothing_names_what_there_is() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let run = papers(&["run", "--quick", "bagnulo2033"], out.path());
+    let error = String::from_utf8_lossy(&run.stderr);
+    assert!(!run.status.success() && error.contains("bagnulo2033") && error.contains("kapetanidou2024/fig03"), "{error}");
+}
