@@ -2,8 +2,8 @@
 //!
 //! `tests/ns3/*.csv` are ns-3's runs, recorded by `scripts/bench-ns3 record` from `bench/ns3/dumbbell.cc`; the first line of
 //! each is the command, from which the scenario here is made. Ours run the `-ns3` profiles over TCP set as ns-3's is: RFC 6675
-//! with PRR, a timer of at least 1 s, ACKs for every second segment or after 200 ms, timestamps of 1 ms. What differs for a
-//! reason is in [`DIFFERENT`]; docs/ns3.md has the numbers.
+//! with PRR, a timer of at least 1 s, ACKs for every second segment or after 200 ms, RTTs by the echoed timestamp in whole ms.
+//! What differs for a reason is in [`DIFFERENT`]; docs/ns3.md has the numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -78,10 +78,11 @@ impl Record {
 
     /// The same run here, over `queue`.
     fn ours(&self, cc: &str, queue: &str, seed: u64) -> Run {
-        let tcp = "delayed_ack = 2, ack_timer_ms = 200.0, quickack = 0, rto = \"ns3\", recovery = \"sack\", timestamp_ms = 1.0";
+        let tcp = "delayed_ack = 2, ack_timer_ms = 200.0, quickack = 0, rto = \"ns3\", recovery = \"sack\"";
+        let clock = "timestamp_ms = 1.0, echoed_rtt = true";
         let text = format!(
             "duration_s = {:?}\nwarmup_s = {:?}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = {:?}\nrtt_ms = {:?}\nlink_header_bytes = 2\n\
-             queue = {queue}\n[[flows]]\nname = \"a\"\ncc = \"{cc}\"\ncount = {}\nstagger_s = {:?}\ntcp = {{ {tcp} }}\n",
+             queue = {queue}\n[[flows]]\nname = \"a\"\ncc = \"{cc}\"\ncount = {}\nstagger_s = {:?}\ntcp = {{ {tcp}, {clock} }}\n",
             self.option("duration"),
             self.option("warmup"),
             self.option("rate"),
