@@ -1,4 +1,4 @@
-//! Compiles the BPF object with clang and the same headers natively for the tests and the simulator.
+//! Compiles the BPF object with clang.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,7 @@ use anyhow::{Context, Result, bail};
 fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").context("OUT_DIR is not set: run through cargo")?);
     println!("cargo:rerun-if-changed=bpf");
-    bpf(&out)?;
-    cc::Build::new().file("bpf/native.c").include("bpf").warnings(true).extra_warnings(true).opt_level(2).compile("lowtide_native");
-    Ok(())
+    bpf(&out)
 }
 
 /// No header of the build machine's kernel but its user-space interface is used: CO-RE relocates the rest at load time.

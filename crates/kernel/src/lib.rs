@@ -7,10 +7,12 @@ pub mod check;
 mod interfaces;
 mod leftovers;
 mod load;
-pub mod native;
 pub mod probe;
 pub mod stats;
 mod wire;
 
+pub use lowtide_window as native;
+pub use lowtide_window::Phase;
+
 pub use attach::{Config, Receiver, Target};
-pub use stats::{FlowSnapshot, Mode, Phase, Totals};
+pub use stats::{FlowSnapshot, Mode, Totals};

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use lowtide_units::Span;
+use lowtide_window::Phase;
 use serde::{Deserialize, Serialize};
 
 /// How a flow's round-trip time is measured.
@@ -13,24 +14,6 @@ pub enum Mode {
     Timestamps,
     /// No timestamps were negotiated: by the right edge alone; exact while the window is the limit.
     Edge,
-}
-
-/// The state of a path's controller (spec D.5, F.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// The initial slow start.
-    SlowStart,
-    /// Congestion avoidance.
-    Avoidance,
-    /// A slowdown has begun; the permission already given is being used up.
-    Drain,
-    /// Held at two segments so that the queue empties.
-    Freeze,
-    /// Back to the window of before the slowdown.
-    Ramp,
-    /// Slow start after a retransmission timeout.
-    SlowStartAfterTimeout,
 }
 
 /// One flow as the kernel last saw it.

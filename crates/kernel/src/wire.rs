@@ -3,9 +3,10 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use lowtide_units::Span;
+use lowtide_window::Phase;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::stats::{FlowSnapshot, Mode, Phase, Totals};
+use crate::stats::{FlowSnapshot, Mode, Totals};
 
 /// `struct flow_snapshot`: where each field begins.
 pub(crate) mod flow_at {
@@ -41,17 +42,6 @@ fn known(ns: u64) -> Option<Span> {
     (ns != UNKNOWN).then(|| Span::from_nanos(ns))
 }
 
-pub(crate) fn phase(number: u8) -> Phase {
-    match number {
-        0 => Phase::SlowStart,
-        1 => Phase::Avoidance,
-        2 => Phase::Drain,
-        3 => Phase::Freeze,
-        4 => Phase::Ramp,
-        _ => Phase::SlowStartAfterTimeout,
-    }
-}
-
 fn address(bytes: &[u8], at: usize, port_at: usize) -> Option<SocketAddr> {
     let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
     let port = u16::from_ne_bytes(bytes.get(port_at..port_at + 2)?.try_into().ok()?);
@@ -77,7 +67,7 @@ pub(crate) fn flow(cookie: u64, bytes: &[u8], now: u64) -> Option<FlowSnapshot> 
         local: address(bytes, LOCAL, LOCAL_PORT)?,
         remote: address(bytes, REMOTE, REMOTE_PORT)?,
         mode: if bytes[TIMESTAMPS] != 0 { Mode::Timestamps } else { Mode::Edge },
-        phase: phase(bytes[PHASE]),
+        phase: Phase::from_number(bytes[PHASE]),
         window_scale: bytes[SCALE],
         bytes: at(0),
         segments: at(1),
@@ -109,5 +99,40 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>]) -> Totals {
         mean_queueing_delay: sum(8).checked_div(sum(9)).map(Span::from_nanos),
         yielded: Span::from_nanos(sum(10)),
         unparsed: sum(11),
+    }
+}
+
+#[cfg(test)]
+#[expect(unsafe_code, reason = "reads a constant of C")]
+mod tests {
+    use lowtide_window::{Ack, In, Out, Seen};
+
+    use super::*;
+
+    unsafe extern "C" {
+        static lowtide_layout: [u64; 13];
+    }
+
+    #[test]
+    fn structs_are_laid_out_as_in_c() {
+        use flow_at::{COUNTERS, LOCAL_PORT, SIZE};
+        // SAFETY: a constant array of that length in native.c.
+        let c = unsafe { lowtide_layout };
+        let rust = [
+            SIZE,
+            LOCAL_PORT,
+            COUNTERS,
+            SIZE - 8,
+            8 * TOTALS,
+            8 * (TOTALS - 1),
+            16,
+            2,
+            size_of::<Ack>(),
+            size_of::<Out>(),
+            size_of::<In>(),
+            size_of::<Seen>(),
+            PATH_LAST_DATA - PATH_LOCK,
+        ];
+        assert_eq!(c, rust.map(|n| n as u64));
     }
 }

@@ -1,13 +1,14 @@
-//! The kernel's arithmetic, compiled natively: bpf/{cc,receiver,path}.h behind safe names. What the tests and the simulator
-//! run here is, line for line, what the kernel runs.
+//! The kernel part's arithmetic, compiled natively: crates/kernel/bpf/{cc,receiver,path}.h behind safe names. What the tests
+//! and the simulator run here is, line for line, what the kernel runs. Needs no libbpf.
 
 #![expect(unsafe_code, reason = "calls into C")]
 
 use std::fmt;
 use std::ptr::NonNull;
 
-use crate::stats::Phase;
-use crate::wire;
+mod phase;
+
+pub use phase::Phase;
 
 /// No sample, no time: what the C code calls unknown.
 pub const UNKNOWN: u64 = u64::MAX;
@@ -195,7 +196,7 @@ impl Controller {
     /// The state it is in.
     pub fn phase(&self) -> Phase {
         // SAFETY: see `Send`.
-        wire::phase(unsafe { lowtide_cc_phase(self.0.as_ptr()) } as u8)
+        Phase::from_number(unsafe { lowtide_cc_phase(self.0.as_ptr()) } as u8)
     }
 
     /// The queueing delay in ns.
@@ -253,7 +254,7 @@ impl Path {
     /// The state of the path's controller.
     pub fn phase(&self) -> Phase {
         // SAFETY: as above.
-        wire::phase(unsafe { lowtide_cc_phase(lowtide_path_cc(self.0.as_ptr())) } as u8)
+        Phase::from_number(unsafe { lowtide_cc_phase(lowtide_path_cc(self.0.as_ptr())) } as u8)
     }
 
     /// The queueing delay in ns.
@@ -350,37 +351,5 @@ impl Drop for Flow {
 impl fmt::Debug for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Flow {{ edge: {}, share: {} }}", self.edge(), self.share())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    unsafe extern "C" {
-        static lowtide_layout: [u64; 13];
-    }
-
-    #[test]
-    fn structs_are_laid_out_as_in_c() {
-        use wire::flow_at::{COUNTERS, LOCAL_PORT, SIZE};
-        // SAFETY: a constant array of that length in native.c.
-        let c = unsafe { lowtide_layout };
-        let rust = [
-            SIZE,
-            LOCAL_PORT,
-            COUNTERS,
-            SIZE - 8,
-            8 * wire::TOTALS,
-            8 * (wire::TOTALS - 1),
-            16,
-            2,
-            size_of::<Ack>(),
-            size_of::<Out>(),
-            size_of::<In>(),
-            size_of::<Seen>(),
-            wire::PATH_LAST_DATA - wire::PATH_LOCK,
-        ];
-        assert_eq!(c, rust.map(|n| n as u64));
     }
 }

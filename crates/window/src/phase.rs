@@ -1,0 +1,35 @@
+//! The states of a path's controller, by the numbers that the C code gives them. Knows no window.
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a path's controller (spec D.5, F.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The initial slow start.
+    SlowStart,
+    /// Congestion avoidance.
+    Avoidance,
+    /// A slowdown has begun; the permission already given is being used up.
+    Drain,
+    /// Held at two segments so that the queue empties.
+    Freeze,
+    /// Back to the window of before the slowdown.
+    Ramp,
+    /// Slow start after a retransmission timeout.
+    SlowStartAfterTimeout,
+}
+
+impl Phase {
+    /// `enum cc_phase` of bpf/cc.h.
+    pub fn from_number(number: u8) -> Phase {
+        match number {
+            0 => Phase::SlowStart,
+            1 => Phase::Avoidance,
+            2 => Phase::Drain,
+            3 => Phase::Freeze,
+            4 => Phase::Ramp,
+            _ => Phase::SlowStartAfterTimeout,
+        }
+    }
+}
