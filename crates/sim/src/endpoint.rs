@@ -188,6 +188,14 @@ impl ReceivingEnd {
         }
     }
 
+    /// TCP: the next segment expected.
+    pub fn next_expected(&self) -> u32 {
+        match self {
+            ReceivingEnd::Tcp(receiver) => receiver.next_expected(),
+            ReceivingEnd::Utp(_) => 0,
+        }
+    }
+
     /// Payload bytes received in order.
     pub fn delivered(&self) -> u64 {
         match self {

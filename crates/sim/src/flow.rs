@@ -5,6 +5,7 @@ use lowtide_units::{Rate, Span, Time};
 
 use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::histogram::Histogram;
+use crate::holder::Holder;
 use crate::packet::{Kind, Packet, UDP_HEADER};
 use crate::tcp::receiver::{Receiver, ReceiverConfig};
 use crate::tcp::sender::{Sender, SenderConfig, SenderStats};
@@ -120,7 +121,7 @@ pub struct Flow {
     /// The receiving end, once it has heard of the other.
     pub receiver: Option<ReceivingEnd>,
     /// What holds the sender back through the receive window.
-    holder: Option<Box<rledbat::Receiver<Box<dyn Controller>>>>,
+    holder: Option<Box<Holder>>,
     /// When the pending timer events of the two ends fire.
     pub timers: [Time; 2],
     syn_sent: Time,
@@ -183,42 +184,44 @@ impl Flow {
             self.receiver = Some(ReceivingEnd::Tcp(Box::new(Receiver::new(id, config))));
             if let Some((profile, params)) = &self.spec.held_by {
                 let start = Start { now, mss: config.mss, seed: self.spec.seed, ..Start::default() };
-                self.holder = Some(Box::new(rledbat::build(profile, params, &start, config.scale)?));
+                self.holder = Some(Box::new(Holder::build(profile, params, &start, config.scale)?));
             }
         }
         let mut answer = Packet::new(id, Kind::SynAck, SYN_SIZE, now);
         answer.window = config.window();
-        self.hold(&mut answer, now);
+        self.hold(&mut answer, Holder::on_syn, now);
         Ok(answer)
     }
 
     /// A data segment arrives; the acknowledgement to send, if one is due.
     pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         if let Some(holder) = &mut self.holder {
-            let len = packet.payload();
-            holder.on_segment(&rledbat::Segment {
+            let (len, mss) = (packet.payload(), self.spec.receiver.mss);
+            let segment = rledbat::Segment {
                 now,
-                seq: packet.seq.wrapping_mul(self.spec.receiver.mss),
+                seq: packet.seq.wrapping_mul(mss),
                 len,
                 wire: len,
                 timestamps: Some((label(packet.sent), label(packet.echo))),
                 ce: packet.is_marked(),
-            });
+            };
+            let expected = self.receiver.as_ref().map_or(0, |receiver| receiver.next_expected());
+            holder.on_segment(&segment, expected.wrapping_mul(mss));
         }
         let mut ack = self.receiver.as_mut()?.on_packet(packet, now)?;
-        self.hold(&mut ack, now);
+        self.hold(&mut ack, Holder::on_outgoing, now);
         Some(ack)
     }
 
     /// The receiver's timer; the acknowledgement to send, if one is due.
     pub fn on_receiver_timer(&mut self, now: Time) -> Option<Packet> {
         let mut ack = self.receiver.as_mut()?.on_timer(now)?;
-        self.hold(&mut ack, now);
+        self.hold(&mut ack, Holder::on_outgoing, now);
         Some(ack)
     }
 
     /// Lets an rLEDBAT receiver lower the window of what leaves.
-    fn hold(&mut self, packet: &mut Packet, now: Time) {
+    fn hold(&mut self, packet: &mut Packet, field: fn(&mut Holder, &rledbat::Outgoing) -> u16, now: Time) {
         let Some(holder) = &mut self.holder else { return };
         let config = self.spec.receiver;
         let out = rledbat::Outgoing {
@@ -227,7 +230,7 @@ impl Flow {
             field: (packet.window >> config.scale).min(u32::from(u16::MAX)) as u16,
             tsval: Some(label(now)),
         };
-        packet.window = u32::from(holder.on_outgoing(&out)) << config.scale;
+        packet.window = u32::from(field(holder, &out)) << config.scale;
     }
 
     /// The SYN-ACK arrived: the sender exists.

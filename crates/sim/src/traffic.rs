@@ -1,6 +1,6 @@
 //! A scenario's flows as the flows of the simulation: copies, starts, random arrivals. Knows no network.
 
-use lowtide_cc::{Params, registry, rledbat};
+use lowtide_cc::{Params, registry};
 use lowtide_scenario::scenario::{Flow, Kind, Recovery, Repair, Rto, Tcp};
 use lowtide_scenario::{Scenario, ScenarioError, Traffic};
 use lowtide_units::{Rate, Span, Time};
@@ -8,6 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use crate::flow::{App, FlowSpec};
+use crate::holder::Holder;
 use crate::packet::UDP_HEADER;
 use crate::tcp::receiver::ReceiverConfig;
 use crate::tcp::rto::RtoProfile;
@@ -94,7 +95,7 @@ fn template(flow: &Flow, path: &Path) -> Result<FlowSpec, ScenarioError> {
     }
     let held_by = flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (profile(&r.target), Params::default()));
     if let Some((profile, params)) = &held_by {
-        rledbat::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| rule(e.to_string()))?;
+        Holder::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| rule(e.to_string()))?;
     }
     let (mut sender, receiver) = endpoints(&flow.tcp);
     let utp = (flow.kind == Kind::Utp).then(|| utp(flow));
@@ -119,12 +120,13 @@ fn template(flow: &Flow, path: &Path) -> Result<FlowSpec, ScenarioError> {
     })
 }
 
-/// A target as `lowtide run` names it is short for a profile.
+/// A target as `lowtide run` names it is short for a profile, the kernel's form of it too.
 fn profile(target: &str) -> String {
-    match target {
-        "ledbat_pp" => "rledbat".to_owned(),
-        "enhanced" => "rledbat-enhanced".to_owned(),
-        other => other.to_owned(),
+    let (name, host) = target.split_once(':').map_or((target, String::new()), |(name, host)| (name, format!(":{host}")));
+    match name {
+        "ledbat_pp" => format!("rledbat{host}"),
+        "enhanced" => format!("rledbat-enhanced{host}"),
+        _ => target.to_owned(),
     }
 }
 

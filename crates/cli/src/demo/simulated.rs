@@ -21,11 +21,11 @@ pub fn run() -> Result<Vec<Seen>> {
     Ok(runs.into_iter().map(|(scenario, outcome)| see(&scenario, outcome, fastest)).collect())
 }
 
-/// What `lowtide run` manages in the laboratory is held back by an rLEDBAT receiver here.
+/// What `lowtide run` manages in the laboratory is held back by the same code here.
 fn held_back(mut scenario: Scenario) -> Scenario {
     for flow in scenario.flows.iter_mut().filter(|f| f.lab.lowtide) {
         flow.kind = Kind::Rledbat;
-        flow.receiver = Some(Receiver { target: flow.lab.target.clone() });
+        flow.receiver = Some(Receiver { target: format!("{}:kernel", flow.lab.target) });
     }
     scenario
 }

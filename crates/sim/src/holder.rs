@@ -1,0 +1,116 @@
+//! What holds a sender back through the receive window: the rLEDBAT receiver of `cc`, or line for line the kernel's. Knows
+//! segments and window fields, no packet of the simulation.
+
+use lowtide_cc::{Controller, ParamError, Params, Start, rledbat};
+use lowtide_units::Time;
+use lowtide_window as kernel;
+
+/// The suffix that asks for the kernel's code: `rledbat:kernel`.
+const KERNEL: &str = ":kernel";
+/// The kernel's clock does not begin at zero, which its code takes for "never".
+const BOOTED_NS: u64 = 1_000_000_000;
+/// What the kernel lets a SYN permit (bpf/receive.bpf.c, BPF_SOCK_OPS_RWND_INIT).
+const INITIAL_SEGMENTS: u32 = 2;
+
+/// One connection's.
+#[derive(Debug)]
+pub enum Holder {
+    /// The receiver of `cc`.
+    Ours(Box<rledbat::Receiver<Box<dyn Controller>>>),
+    /// The kernel's: a group of this connection alone.
+    Kernel {
+        /// The connection.
+        flow: kernel::Flow,
+        /// Its path.
+        path: kernel::Path,
+        /// With the enhanced target.
+        enhanced: bool,
+        /// Segment size, and the shift of the window field.
+        mss: u32,
+        /// The shift of the window field.
+        scale: u8,
+    },
+}
+
+impl Holder {
+    /// The receiver of a profile; `NAME:kernel` is the kernel's form of it.
+    ///
+    /// # Errors
+    /// An unknown profile or parameter.
+    pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Holder, ParamError> {
+        let Some(profile) = name.strip_suffix(KERNEL) else {
+            return Ok(Holder::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
+        };
+        let error = |reason: &str| ParamError { algorithm: name.to_owned(), reason: reason.to_owned() };
+        let enhanced = match profile {
+            "rledbat" => false,
+            "rledbat-enhanced" => true,
+            _ => return Err(error("the kernel has rledbat:kernel and rledbat-enhanced:kernel")),
+        };
+        if *params != Params::default() {
+            return Err(error("the kernel's constants are compiled in; it takes no parameters"));
+        }
+        let flow = kernel::Flow::new(ns(start.now), start.mss, scale, true);
+        Ok(Holder::Kernel { flow, path: kernel::Path::default(), enhanced, mss: start.mss, scale })
+    }
+
+    /// The window that is aimed at.
+    pub fn window(&self) -> u64 {
+        match self {
+            Holder::Ours(receiver) => receiver.window(),
+            Holder::Kernel { path, .. } => path.window() as u64,
+        }
+    }
+
+    /// A segment arrives where `expected` is the next byte in order.
+    pub fn on_segment(&mut self, segment: &rledbat::Segment, expected: u32) {
+        let (flow, path, enhanced) = match self {
+            Holder::Ours(receiver) => return receiver.on_segment(segment),
+            Holder::Kernel { flow, path, enhanced, .. } => (flow, path, *enhanced),
+        };
+        let (tsval, tsecr) = segment.timestamps.unwrap_or_default();
+        let now = ns(segment.now);
+        let input = kernel::In {
+            now,
+            srtt: path.srtt(),
+            seq: segment.seq,
+            len: segment.len,
+            wire: segment.wire,
+            tsval,
+            tsecr,
+            rcv_nxt: expected,
+            ce: segment.ce,
+        };
+        let seen = flow.receive(&input);
+        if !seen.old {
+            path.receive(flow, &seen, now, enhanced);
+        }
+    }
+
+    /// The field of the SYN-ACK.
+    pub fn on_syn(&mut self, out: &rledbat::Outgoing) -> u16 {
+        match self {
+            Holder::Ours(receiver) => receiver.on_outgoing(out),
+            Holder::Kernel { mss, scale, .. } => {
+                let initial = (INITIAL_SEGMENTS * *mss).div_ceil(1 << *scale);
+                let out = rledbat::Outgoing { field: out.field.min(initial as u16), ..*out };
+                self.on_outgoing(&out)
+            }
+        }
+    }
+
+    /// An acknowledgement leaves: its window field.
+    pub fn on_outgoing(&mut self, out: &rledbat::Outgoing) -> u16 {
+        match self {
+            Holder::Ours(receiver) => receiver.on_outgoing(out),
+            Holder::Kernel { flow, .. } => {
+                let tsval = out.tsval.unwrap_or_default();
+                flow.send(&kernel::Out { now: ns(out.now), ack: out.ack, tsval, field: out.field, data: false })
+            }
+        }
+    }
+}
+
+fn ns(at: Time) -> u64 {
+    at.nanos() + BOOTED_NS
+}
