@@ -169,7 +169,7 @@ pub struct Outgoing {
 
 /// Windows stay below this (F.5, step 9).
 const MAX_WINDOW: u64 = (1 << 30) - 1;
-/// A pause shorter than this is none (RFC 6298's usual floor in practice, Linux TCP_RTO_MIN).
+/// A pause is one round trip and at least this (RFC 6298's usual floor in practice, Linux TCP_RTO_MIN).
 const MIN_PAUSE: Span = Span::from_millis(200);
 /// Segments above a hole that make it a loss where there are no timestamps (F.2).
 const DUPLICATES: u64 = 3;
@@ -347,10 +347,11 @@ impl<W: WindowControl> Receiver<W> {
 
     /// Silence drains the queue. Silence before a retransmission was the sender's timeout: its labels are void.
     fn notice_pause(&mut self, now: Time, lost: bool) {
-        let rto = (self.srtt * 2).max(MIN_PAUSE);
+        let rto = self.srtt + self.srtt.max(MIN_PAUSE);
         let idle = self.last_arrival.map_or(Span::ZERO, |last| now.since(last));
         self.last_arrival = Some(now);
-        if idle <= rto {
+        // Before the first RTT nothing is a pause: on a long path the round trip itself would be, and void every label.
+        if self.srtt == Span::ZERO || idle <= rto {
             return;
         }
         self.labels.clear();

@@ -113,6 +113,17 @@ fn a_pause_gives_no_sample() {
     assert_eq!(receiver.control.pauses, 1);
 }
 
+/// The first segments of a long path arrive in pairs, a round trip apart: that is no pause, or there would never be a sample.
+#[test]
+fn a_long_path_is_no_pause() {
+    let mut receiver = fixed(50_000, 7);
+    receiver.on_outgoing(&out(0, 1000, u16::MAX));
+    receiver.on_segment(&data(300, 1000, 1000, 5, 9999));
+    receiver.on_outgoing(&out(300, 2000, u16::MAX));
+    receiver.on_segment(&data(600, 2000, 1000, 305, 300));
+    assert_eq!((receiver.control.pauses, receiver.control.samples.as_slice()), (0, &[Span::from_millis(300)][..]));
+}
+
 /// A sender that sends whatever the edge and its own window permit, over a link of 20 Mbit/s with an endless buffer.
 struct Loop<W> {
     receiver: Receiver<W>,
