@@ -24,6 +24,7 @@ mod top;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::signal::{SigHandler, Signal};
 
 /// Makes background transfers get out of the way.
 ///
@@ -55,8 +56,21 @@ enum Command {
     Man(man::Args),
 }
 
+/// `| head` ends a command that only prints, as it ends others: Rust ignores SIGPIPE, and printing would panic. Those that have
+/// something to clean up go on.
+#[expect(unsafe_code, reason = "a signal's default action runs no code of ours")]
+fn end_with_the_reader(command: &Command) {
+    if matches!(command, Command::Run(_) | Command::Top(_) | Command::Demo(_) | Command::Lab(_) | Command::Bench(_)) {
+        return;
+    }
+    // SAFETY: SIG_DFL is no handler; no other thread exists yet.
+    let _previous = unsafe { nix::sys::signal::signal(Signal::SIGPIPE, SigHandler::SigDfl) };
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    end_with_the_reader(&command);
+    let result = match command {
         Command::Run(args) => run::main(args),
         Command::Status(args) => status::main(&args),
         Command::Top(args) => top::main(&args),

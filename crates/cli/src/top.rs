@@ -6,6 +6,7 @@ mod view;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -13,7 +14,11 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use self::model::Model;
+use crate::lab::interrupt;
 use crate::share;
+
+/// How soon a signal is noticed.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// What `status` shows, live: sortable, with the recent rate and queueing delay of each connection
 #[derive(clap::Args)]
@@ -36,8 +41,9 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut model = Model::default();
     look(&mut model)?; // before the screen is taken: what fails at once is said on it
+    let stop = interrupt::flag()?; // a signal leaves the screen as `q` does
     let mut terminal = ratatui::init();
-    let result = live(&mut terminal, &mut model, args.interval);
+    let result = live(&mut terminal, &mut model, args.interval, &stop);
     ratatui::restore();
     result.map(|()| ExitCode::SUCCESS)
 }
@@ -48,15 +54,18 @@ fn look(model: &mut Model) -> anyhow::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the screen follows the machine's own clock")]
-fn live(terminal: &mut DefaultTerminal, model: &mut Model, interval: Duration) -> anyhow::Result<()> {
+fn live(terminal: &mut DefaultTerminal, model: &mut Model, interval: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut due = Instant::now() + interval;
     loop {
         terminal.draw(|frame| view::draw(frame, model))?;
-        if event::poll(due.saturating_duration_since(Instant::now()))? {
+        if event::poll(due.saturating_duration_since(Instant::now()).min(PATIENCE))? {
             match event::read()? {
                 Event::Key(key) if key.kind == KeyEventKind::Press && !press(key, model) => return Ok(()),
                 _ => continue,
             }
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
         }
         if Instant::now() >= due {
             look(model)?;
