@@ -9,6 +9,7 @@ pub mod receiver;
 pub mod rto;
 pub mod sack;
 pub mod sender;
+pub mod undo;
 pub mod usage;
 
 #[cfg(test)]

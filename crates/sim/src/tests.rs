@@ -219,3 +219,18 @@ fn codel_holds_the_queue_short_and_marks_instead_of_dropping_where_it_may() {
         assert_eq!((b.marks > 0, s.flows[0].retransmits == 0), (ecn, ecn), "{s:#?}");
     }
 }
+
+/// A packet in two hundred comes 15 ms late, on a path that had kept order: the first is taken for lost. Its original's arrival
+/// gives the reduction back.
+#[test]
+fn late_packets_do_not_cost_what_losses_cost() {
+    let used = |recovery: &str| {
+        let more = format!("tcp = {{ recovery = \"{recovery}\" }}");
+        let mut scenario = scenario(50.0, 50.0, 60.0, &flow("bulk", "cubic", &more));
+        let lowtide_scenario::Topology::Dumbbell(link) = &mut scenario.topology else { panic!("a dumbbell") };
+        (link.impair.reorder, link.impair.reorder_ms) = (0.005, 15.0);
+        summary(&scenario).bottlenecks[0].utilisation
+    };
+    let (rack, sack) = (used("rack"), used("sack"));
+    assert!(rack > 0.95 && sack < 0.8, "{rack} with undo, {sack} by RFC 6675");
+}

@@ -191,6 +191,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         },
         rto_floor: tcp.min_rto_ms.map(Span::from_millis_f64),
         tlp: tcp.recovery == Recovery::Rack,
+        undo: tcp.recovery == Recovery::Rack,
         granularity: Span::from_millis_f64(tcp.timestamp_ms),
         pacing: tcp.pacing,
         ecn: tcp.ecn,

@@ -234,6 +234,35 @@ impl Scoreboard {
         u64::from(self.ring[slot].len)
     }
 
+    /// Transmissions so far.
+    pub fn transmissions(&self) -> u32 {
+        self.transmissions
+    }
+
+    /// What was given up and not sent again is in flight after all, in its old place among the transmissions.
+    pub fn take_back_losses(&mut self) {
+        let mut in_flight = Vec::new();
+        for seq in self.una..self.nxt {
+            let slot = self.slot(seq);
+            if self.ring[slot].state == State::Lost {
+                self.ring[slot].state = State::InFlight;
+                self.lost -= 1;
+                self.in_flight += u64::from(self.ring[slot].len);
+                self.in_flight_segments += 1;
+            }
+            if self.ring[slot].state == State::InFlight {
+                in_flight.push(seq);
+            }
+        }
+        in_flight.sort_unstable_by_key(|&seq| self.segment(seq).order);
+        let at = |i: Option<usize>| i.and_then(|i| in_flight.get(i)).copied().unwrap_or(NONE);
+        for (i, &seq) in in_flight.iter().enumerate() {
+            let slot = self.slot(seq);
+            (self.ring[slot].earlier, self.ring[slot].later) = (at(i.checked_sub(1)), at(Some(i + 1)));
+        }
+        (self.oldest, self.newest) = (at(Some(0)), at(in_flight.len().checked_sub(1)));
+    }
+
     /// Gives up everything in flight (retransmission timeout); returns the bytes.
     pub fn mark_all_lost(&mut self) -> u64 {
         let mut bytes = 0;
@@ -402,7 +431,7 @@ mod tests {
     proptest! {
         /// Whatever happens, the counters equal a recount and every segment is reported delivered exactly once.
         #[test]
-        fn counters_match_a_recount(steps in prop::collection::vec((0u8..5, 0u32..200, 1u32..20), 1..300)) {
+        fn counters_match_a_recount(steps in prop::collection::vec((0u8..6, 0u32..200, 1u32..20), 1..300)) {
             let mut b = Scoreboard::default();
             let mut delivered = Vec::new();
             for (what, at, n) in steps {
@@ -410,12 +439,16 @@ mod tests {
                     0 => for _ in 0..n { b.send_new(Stamp::default(), 1000); },
                     1 => b.sack(b.una() + at, b.una() + at + n, |seq, _| delivered.push(seq)),
                     2 => b.acknowledge(b.una() + n, |seq, _| delivered.push(seq)),
+                    5 => b.take_back_losses(),
                     3 if b.una() < b.nxt() => { b.mark_lost(b.una() + at % (b.nxt() - b.una())); }
                     _ => if let Some(seq) = b.next_lost() { b.send_again(seq, Stamp::default()) },
                 }
                 let count = |state| (b.una()..b.nxt()).filter(|&s| b.segment(s).state == state).count() as u32;
                 prop_assert_eq!(count(State::InFlight), b.in_flight_segments());
                 prop_assert_eq!(b.in_flight(), u64::from(b.in_flight_segments()) * 1000);
+                let listed: Vec<u32> = std::iter::successors(b.oldest_in_flight(), |&s| Some(b.segment(s).later).filter(|&l| l != NONE)).collect();
+                prop_assert_eq!(listed.len() as u32, b.in_flight_segments());
+                prop_assert!(listed.windows(2).all(|w| b.segment(w[0]).order < b.segment(w[1]).order));
                 prop_assert_eq!((count(State::Sacked), count(State::Lost)), (b.sacked, b.lost));
                 prop_assert!(b.runs.windows(2).all(|w| w[0].1 < w[1].0));
             }

@@ -17,6 +17,7 @@ use super::rack::Rack;
 use super::rate::DeliveryClock;
 use super::rto::RtoEstimator;
 use super::sack::{Note, Scoreboard};
+use super::undo::Undo;
 use super::usage::WindowUse;
 use crate::packet::{Kind, Packet, TCP_HEADER};
 
@@ -72,6 +73,8 @@ pub struct Sender {
     probe: bool,
     /// A probe repeated the highest segment; its acknowledgement without a DSACK means a loss was repaired.
     probed: Option<u32>,
+    /// Whether the last reduction was for nothing.
+    undo: Option<Undo>,
     idle_since: Option<Time>,
     peer_clock: Time,
     latest_rtt: Option<Span>,
@@ -112,6 +115,7 @@ impl Sender {
             wait: None,
             probe: false,
             probed: None,
+            undo: None,
             idle_since: None,
             peer_clock: Time::ZERO,
             latest_rtt: None,
@@ -276,6 +280,9 @@ impl Sender {
         let seq = match again {
             Some(seq) => {
                 self.stats.retransmits += 1;
+                if let Some(undo) = &mut self.undo {
+                    undo.on_retransmission(seq, now);
+                }
                 self.board.send_again(seq, stamp);
                 seq
             }

@@ -65,6 +65,8 @@ struct Pair {
     /// Transmissions to drop, counted from zero; and a segment whose first `.1` transmissions are dropped.
     drop: Vec<usize>,
     drop_segment: (u32, u32),
+    /// What would arrive between these arrives at the second.
+    stall: (Time, Time),
 }
 
 impl Pair {
@@ -83,6 +85,7 @@ impl Pair {
             sent: Vec::new(),
             drop: Vec::new(),
             drop_segment: (0, 0),
+            stall: (Time::ZERO, Time::ZERO),
         }
     }
 
@@ -108,7 +111,9 @@ impl Pair {
                 None => self.now,
             };
             self.free = departs;
-            self.data.push_back((departs + self.rtt / 2, packet));
+            let arrives = departs + self.rtt / 2;
+            let stalled = (self.stall.0..self.stall.1).contains(&arrives);
+            self.data.push_back((if stalled { self.stall.1 } else { arrives }, packet));
         }
     }
 
@@ -338,4 +343,71 @@ fn every_algorithm_of_the_registry_moves_data_over_a_lossy_path() {
         pair.run(Time::from_secs_f64(10.0));
         assert!(pair.receiver.delivered() > 100_000, "{}: {} bytes", algorithm.name, pair.receiver.delivered());
     }
+}
+
+/// 20 segments of window; nothing arrives for half a second: the timer (240 ms) expires though nothing is lost.
+fn stalled(undo: bool) -> Pair {
+    let mut pair = Pair::new(SenderConfig { undo, ..SenderConfig::linux(MSS) }, 20.0, 10.0);
+    pair.sender.write(u64::MAX);
+    pair.rate = Some(Rate::from_mbps_f64(20.0));
+    pair.stall = (Time::from_millis(1000), Time::from_millis(1500));
+    pair
+}
+
+/// Reno with its window of before the episode.
+#[derive(Debug)]
+struct Undoing(Reno, f64);
+
+impl Controller for Undoing {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.0.on_ack(ack);
+    }
+    fn on_congestion(&mut self, event: &Congestion) {
+        self.1 = self.0.cwnd;
+        self.0.on_congestion(event);
+    }
+    fn on_undo(&mut self, _now: Time) {
+        (self.0.cwnd, self.0.ssthresh) = (self.1, self.1);
+    }
+    fn on_mss(&mut self, _mss: u32) {}
+    fn cwnd(&self) -> u64 {
+        self.0.cwnd()
+    }
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+}
+
+#[test]
+fn a_spurious_timeout_is_taken_back_with_the_first_acknowledgement() {
+    for undo in [false, true] {
+        let mut pair = stalled(undo);
+        let reno = Reno { cwnd: 20.0 * f64::from(MSS), ssthresh: 10.0 * f64::from(MSS), per_ack: false };
+        pair.sender = Sender::new(0, SenderConfig { undo, ..SenderConfig::linux(MSS) }, Box::new(Undoing(reno, 0.0)), None, 1 << 40);
+        pair.sender.write(u64::MAX);
+        pair.run(Time::from_millis(990));
+        let before = pair.sender.snapshot().cwnd;
+        pair.run(Time::from_millis(1490));
+        let stats = pair.sender.stats();
+        assert!(stats.timeouts >= 1 && pair.sender.snapshot().cwnd < before / 2, "{stats:?}");
+        pair.run(Time::from_millis(1530));
+        let stats = pair.sender.stats();
+        assert_eq!(stats.undone, u64::from(undo), "{stats:?}");
+        assert_eq!(pair.sender.snapshot().cwnd >= before, undo, "{} of {before}", pair.sender.snapshot().cwnd);
+        pair.run(Time::from_millis(2500));
+        // The probes and the timer's own retransmissions are for nothing in any case; all the rest need not be.
+        let resent = pair.sender.stats().retransmits;
+        assert_eq!(resent <= 3, undo, "{resent} sent again");
+    }
+}
+
+#[test]
+fn a_timeout_with_reason_is_not_taken_back() {
+    let mut pair = Pair::new(SenderConfig::linux(MSS), 4.0, 1e6);
+    pair.sender.write(12 * u64::from(MSS));
+    pair.drop = (0..6).collect();
+    pair.run(Time::from_secs_f64(60.0));
+    let stats = pair.sender.stats();
+    assert!(stats.timeouts > 0 && pair.sender.is_done(), "{stats:?}");
+    assert_eq!(stats.undone, 0, "{stats:?}");
 }

@@ -14,6 +14,8 @@ struct Delivery {
     newest: Option<Segment>,
     /// A window may grow on it.
     may_grow: bool,
+    /// It shows that the last reduction was for nothing.
+    spurious: bool,
 }
 
 impl Delivery {
@@ -42,6 +44,9 @@ impl Sender {
         if delivery.bytes > 0 {
             self.clock.on_delivered(now, delivery.bytes);
         }
+        if delivery.spurious {
+            self.give_back(now);
+        }
         let rtt = self.sample_rtt(&delivery, ack.echo, now);
         let lost = self.detect(now, advanced);
         let left = self.leave_episode(advanced);
@@ -63,19 +68,26 @@ impl Sender {
     }
 
     fn take_delivered(&mut self, ack: &Packet, now: Time) -> (Delivery, bool) {
-        let Sender { board, rack, min_rtt, .. } = self;
+        let Sender { board, rack, min_rtt, undo, config, .. } = self;
         let mut delivery = Delivery::default();
+        let (evidence, mut under_way) = (*undo, false);
         let mut visit = |seq: u32, segment: &Segment| {
             delivery.add(segment);
-            rack.on_delivered(seq, segment, now, *min_rtt);
+            under_way |= !segment.retransmitted && evidence.is_some_and(|undo| undo.was_under_way(segment.order));
+            // RFC 8985 §6.2 step 2: an echo from before the retransmission answers the original.
+            let of_original = config.undo && segment.retransmitted && ack.echo < segment.stamp.sent;
+            if !of_original {
+                rack.on_delivered(seq, segment, now, *min_rtt);
+            }
         };
         board.acknowledge(ack.seq, &mut visit);
-        let mut dsack = false;
+        let (mut dsack, mut proven) = (false, false);
         for (n, &(from, to)) in ack.sack.iter().enumerate().filter(|(_, block)| block.0 < block.1) {
             // RFC 2883 §4: a first block below the ACK or inside the second reports a duplicate.
             let inside_next = n == 0 && ack.sack[1].0 <= from && to <= ack.sack[1].1;
             if to <= ack.seq || inside_next {
                 dsack = true;
+                proven |= undo.as_mut().is_some_and(|undo| undo.on_duplicate(from, to));
             } else {
                 board.sack(from, to, &mut visit);
             }
@@ -83,6 +95,7 @@ impl Sender {
         if dsack {
             rack.on_dsack();
         }
+        delivery.spurious = under_way || proven || undo.is_some_and(|undo| undo.answers_original(board.una(), ack.echo));
         (delivery, dsack)
     }
 

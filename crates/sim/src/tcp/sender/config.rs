@@ -31,6 +31,8 @@ pub struct SenderConfig {
     pub rto_floor: Option<Span>,
     /// Tail loss probes (RFC 8985 §7).
     pub tlp: bool,
+    /// Give reductions back that turn out to have been for nothing (Linux; needs timestamps).
+    pub undo: bool,
     /// The clock that RTT samples are read from ticks this often; zero: exact.
     pub granularity: Span,
     /// Pace even if the algorithm names no rate.
@@ -56,6 +58,7 @@ impl SenderConfig {
             rto: RtoProfile::Linux,
             rto_floor: None,
             tlp: true,
+            undo: true,
             granularity: Span::ZERO,
             pacing: false,
             ecn: false,
@@ -75,6 +78,8 @@ pub struct SenderStats {
     pub losses: u64,
     /// Acknowledgements that the congestion control was told of.
     pub acks: u64,
+    /// Reductions given back.
+    pub undone: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Times the congestion control was told of congestion.

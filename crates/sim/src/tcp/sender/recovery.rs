@@ -5,6 +5,7 @@ use lowtide_units::{Span, Time};
 
 use super::{Detection, Due, Mode, Sender};
 use crate::tcp::prr::Prr;
+use crate::tcp::undo::Undo;
 
 /// The longest a Linux receiver holds an ACK back: what a probe with one segment out waits in addition (RFC 8985 §7.2).
 const WORST_ACK_DELAY: Span = Span::from_millis(200);
@@ -73,6 +74,7 @@ impl Sender {
     fn start_episode(&mut self, cause: Cause, before: u64, now: Time) {
         self.recover = self.board.nxt();
         self.probed = None;
+        self.undo = (self.config.undo && cause == Cause::Loss).then(|| Undo::new(self.board.una()));
         self.mode = Mode::Reducing { prr: Prr::start(before), loss: cause == Cause::Loss };
         self.congestion(cause, before, now);
     }
@@ -80,6 +82,16 @@ impl Sender {
     fn congestion(&mut self, cause: Cause, in_flight: u64, now: Time) {
         self.stats.episodes += 1;
         self.cc.on_congestion(&Congestion { now, cause, lost: self.episode_lost, in_flight, srtt: self.rto.srtt() });
+    }
+
+    /// The last reduction was for nothing: the window is given back, and what was given up is still on its way.
+    pub(super) fn give_back(&mut self, now: Time) {
+        self.undo = None;
+        self.stats.undone += 1;
+        self.board.take_back_losses();
+        self.cc.on_undo(now);
+        self.mode = Mode::Open;
+        (self.episode_lost, self.reorder) = (0, None);
     }
 
     /// A loss that a probe repaired is congestion all the same (RFC 8985 §7.4).
@@ -128,6 +140,9 @@ impl Sender {
             // Without progress since the last one it is the same congestion, waited for longer (RFC 5681 §3.1); with some it
             // is new, and the window starts over (Linux `tcp_enter_loss`: `!icsk_retransmits`).
             if !matches!(self.mode, Mode::Timeout) || !self.rto.is_backed_off() {
+                // What fast recovery had reduced already is not given back (Linux `tcp_enter_loss`: `new_recovery`).
+                let fresh = self.config.undo && !matches!(self.mode, Mode::Reducing { .. });
+                self.undo = fresh.then(|| Undo::after_timeout(self.board.una(), self.board.transmissions()));
                 self.mode = Mode::Timeout;
                 self.congestion(Cause::Timeout, before, now);
             }
