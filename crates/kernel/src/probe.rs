@@ -72,7 +72,16 @@ fn cgroup_v2() -> Feature {
     }
 }
 
+/// Capabilities in a user namespace of one's own (unshare -r, rootless containers) do not reach BPF or the machine's cgroups.
+fn in_first_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.is_empty() || map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
 fn effective_capabilities() -> u64 {
+    if !in_first_user_namespace() {
+        return 0;
+    }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find_map(|l| l.strip_prefix("CapEff:")).and_then(|v| u64::from_str_radix(v.trim(), 16).ok()).unwrap_or(0)
 }
@@ -81,13 +90,21 @@ fn has(capability: u32) -> bool {
     effective_capabilities() >> capability & 1 == 1
 }
 
+fn may(found: bool, what: &str) -> String {
+    match (found, in_first_user_namespace()) {
+        (true, _) => format!("may {what}"),
+        (false, true) => format!("may not {what}"),
+        (false, false) => format!("may not {what}: root only in a user namespace"),
+    }
+}
+
 fn bpf_capability() -> Feature {
     let found = has(CAP_BPF) || has(CAP_SYS_ADMIN);
     Feature {
         name: "CAP_BPF",
         found,
         required: true,
-        detail: if found { "may load BPF programs" } else { "may not load BPF programs" }.to_owned(),
+        detail: may(found, "load BPF programs"),
         remedy: "run with sudo, or: setcap cap_bpf,cap_net_admin,cap_perfmon+ep on the binary",
     }
 }
@@ -98,7 +115,7 @@ fn net_admin() -> Feature {
         name: "CAP_NET_ADMIN",
         found,
         required: true,
-        detail: if found { "may attach to interfaces" } else { "may not attach to interfaces" }.to_owned(),
+        detail: may(found, "attach to interfaces"),
         remedy: "run with sudo, or: setcap cap_bpf,cap_net_admin,cap_perfmon+ep on the binary",
     }
 }
@@ -139,7 +156,10 @@ fn jit() -> Feature {
         name: "BPF JIT",
         found: value.trim() != "0",
         required: false,
-        detail: format!("net.core.bpf_jit_enable = {}", value.trim()),
+        detail: format!(
+            "net.core.bpf_jit_enable = {}",
+            if value.is_empty() { "not shown in this network namespace" } else { value.trim() }
+        ),
         remedy: "sysctl -w net.core.bpf_jit_enable=1; without it each packet costs several times more",
     }
 }

@@ -1,0 +1,316 @@
+//! What real transfers survive under `lowtide run`, across the laboratory's link: loss, reordering and duplication, crowds of
+//! connections, a kill, namespaces and interfaces that come later. Needs root and BPF; says when it is skipped.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use common::{Running, can_manage, lowtide, output};
+use lowtide_lab::clock;
+use lowtide_lab::netns::Namespace;
+use lowtide_lab::path::PathConfig;
+use lowtide_lab::server::Server;
+use lowtide_lab::site::{SERVER, Site};
+use lowtide_net::{ImpairConfig, QueueConfig, droptail};
+use lowtide_units::{Rate, Span};
+
+/// What the receiver lets a server have in flight on this line alone stays below it; the kernel's own window does not.
+const MANAGED: u64 = 250_000;
+
+/// 20 Mbit/s, 10 ms and what else `impair` says, half a second of buffer.
+fn path(impair: ImpairConfig) -> PathConfig {
+    PathConfig {
+        rate: Rate::from_mbps_f64(20.0),
+        extra: BTreeMap::new(),
+        queue: QueueConfig::DropTail(droptail::Config { ms: Some(500.0), ..droptail::Config::default() }),
+        impair: ImpairConfig { delay_ms: 10.0, ..impair },
+        header: 14,
+        seed: 7,
+        trace: None,
+    }
+}
+
+fn site(up: ImpairConfig, down: ImpairConfig) -> Site {
+    let now = clock::now();
+    Site::new(1500, path(up), path(down), now..now + Span::from_millis(60_000)).expect("a laboratory")
+}
+
+fn clean() -> Site {
+    site(ImpairConfig::default(), ImpairConfig::default())
+}
+
+/// Answers every request on `port` with `body`, for as long as the test runs.
+fn serve(space: &Namespace, port: u16, body: Vec<u8>) {
+    let listener = space.enter(|| Ok(TcpListener::bind((SERVER, port))?)).expect("it can listen");
+    thread::spawn(move || {
+        while let Ok((mut peer, _)) = listener.accept() {
+            let body = body.clone();
+            thread::spawn(move || {
+                let _request = peer.read(&mut [0; 4096]);
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                // A client that has gone has what it wanted.
+                let _gone = peer.write_all(head.as_bytes()).and_then(|()| peer.write_all(&body));
+            });
+        }
+    });
+}
+
+fn noise(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// Waits until `ready`; what it waits for is named.
+fn wait(what: &str, mut ready: impl FnMut() -> bool) {
+    let end = clock::now() + Span::from_millis(60_000);
+    while !ready() {
+        assert!(clock::now() < end, "{what}: not within a minute");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What leaves and reaches the server's end of the link, into a file. There the checksums are those on the wire; at the client's
+/// end the kernel leaves them to the device.
+struct Capture {
+    dumpcap: Child,
+    file: PathBuf,
+}
+
+impl Capture {
+    /// None, said loudly, where there is no tshark.
+    fn start(space: &Namespace, folder: &Path, test: &str) -> Option<Capture> {
+        if Command::new("tshark").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no tshark");
+            return None;
+        }
+        let file = folder.join("server.pcapng");
+        let mut command = Command::new("dumpcap");
+        command.args(["-q", "-i", "tun0", "-w"]).arg(&file).stderr(Stdio::null());
+        let dumpcap = space.place(&mut command).spawn().expect("dumpcap starts");
+        wait("dumpcap", || fs::metadata(&file).is_ok_and(|m| m.len() > 0));
+        Some(Capture { dumpcap, file })
+    }
+
+    /// Ends it: `fields` of each packet that `filter` lets through.
+    fn read(mut self, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
+        Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]).status().expect("kill starts");
+        self.dumpcap.wait().expect("it ends");
+        let mut tshark = Command::new("tshark");
+        tshark.args(["-o", "tcp.check_checksum:TRUE", "-Y", filter, "-T", "fields", "-r"]).arg(&self.file);
+        for field in fields {
+            tshark.args(["-e", field]);
+        }
+        let output = tshark.output().expect("tshark starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().map(|l| l.split('\t').map(str::to_owned).collect()).collect()
+    }
+}
+
+/// Of everything the client sent: checksums right, no window closed, no right edge ever left of one shown before.
+fn check_what_was_sent(capture: Capture) {
+    let fields = ["tcp.stream", "tcp.flags.syn", "tcp.ack", "tcp.window_size", "tcp.checksum.status"];
+    let mut edges: BTreeMap<String, u64> = BTreeMap::new();
+    let packets = capture.read("ip.src == 10.77.0.1 && tcp", &fields);
+    assert!(packets.len() > 100, "{} packets", packets.len());
+    for packet in packets {
+        let number = |at: usize| packet[at].parse::<u64>().unwrap_or_else(|_| panic!("{packet:?}"));
+        assert_eq!(packet[4], "1", "a wrong checksum: {packet:?}");
+        if packet[1] == "1" || packet[1] == "True" {
+            continue;
+        }
+        assert!(number(3) > 0, "a closed window: {packet:?}");
+        let edge = edges.entry(packet[0].clone()).or_default();
+        assert!(number(2) + number(3) >= *edge, "the right edge moved left from {edge}: {packet:?}");
+        *edge = number(2) + number(3);
+    }
+}
+
+#[test]
+fn what_curl_fetches_through_loss_reordering_and_duplication_is_whole_and_no_edge_moves_left() {
+    let test = "what_curl_fetches_through_loss_reordering_and_duplication_is_whole_and_no_edge_moves_left";
+    if !can_manage(test) {
+        return;
+    }
+    // ACKs are lost too, but keep their order: the server's end sees edges as they were drawn.
+    let up = ImpairConfig { loss: 0.05, ..ImpairConfig::default() };
+    let site = site(up, ImpairConfig { reorder: 0.05, reorder_ms: 5.0, duplicate: 0.05, ..up });
+    let (body, folder) = (noise(700_000), tempfile::tempdir().expect("a folder"));
+    serve(&site.server, 5000, body.clone());
+    let capture = Capture::start(&site.server, folder.path(), test);
+    let file = folder.path().join("fetched");
+    let mut command = lowtide(&["run", "--quiet", "--", "curl", "-s", "-o"]);
+    let status = site.client.place(command.arg(&file).arg(format!("http://{SERVER}:5000/"))).status().expect("it starts");
+    assert!(status.success());
+    assert!(fs::read(&file).expect("it is there") == body, "what arrived is not what was sent");
+    if let Some(capture) = capture {
+        check_what_was_sent(capture);
+    }
+}
+
+/// On a line that loses nothing tshark's own analysis finds nothing: no retransmission, no closed window, no duplicate.
+#[test]
+fn on_a_clean_line_tshark_finds_nothing_to_complain_of_and_the_marks_are_there() {
+    let test = "on_a_clean_line_tshark_finds_nothing_to_complain_of_and_the_marks_are_there";
+    if !can_manage(test) {
+        return;
+    }
+    let (site, folder) = (clean(), tempfile::tempdir().expect("a folder"));
+    serve(&site.server, 5000, noise(5_000_000));
+    let Some(capture) = Capture::start(&site.server, folder.path(), test) else { return };
+    let url = format!("http://{SERVER}:5000/");
+    let mut command = lowtide(&["run", "--quiet", "--dscp", "le", "--", "curl", "-s", "-o", "/dev/null", &url]);
+    assert!(site.client.place(&mut command).status().expect("it starts").success());
+    let analysis =
+        ["retransmission", "fast_retransmission", "zero_window", "zero_window_probe", "out_of_order", "lost_segment", "duplicate_ack"];
+    let fields: Vec<String> = analysis.iter().map(|a| format!("tcp.analysis.{a}")).collect();
+    let fields: Vec<&str> = ["ip.src", "ip.dsfield.dscp"].into_iter().chain(fields.iter().map(String::as_str)).collect();
+    let again = Capture { dumpcap: Command::new("true").spawn().expect("it starts"), file: capture.file.clone() };
+    let packets = capture.read("tcp", &fields);
+    for packet in &packets {
+        assert!(packet.iter().skip(2).all(String::is_empty), "{fields:?}: {packet:?}");
+        assert_eq!(packet[1], if packet[0] == "10.77.0.1" { "1" } else { "0" }, "LE is what we send, and only that: {packet:?}");
+    }
+    check_what_was_sent(again);
+}
+
+#[test]
+fn two_hundred_connections_opened_and_closed_at_once_are_all_served_and_counted() {
+    if !can_manage("two_hundred_connections_opened_and_closed_at_once_are_all_served_and_counted") {
+        return;
+    }
+    let (site, folder) = (clean(), tempfile::tempdir().expect("a folder"));
+    serve(&site.server, 5000, noise(10_000));
+    let (json, pattern) = (folder.path().join("run.json"), folder.path().join("got-#1"));
+    let mut command = lowtide(&["run", "--quiet", "--json"]);
+    command
+        .arg(&json)
+        .args(["--", "curl", "--no-progress-meter", "-sfZ", "--parallel-max", "200", "--parallel-immediate", "-o"])
+        .arg(&pattern);
+    let status = site.client.place(command.arg(format!("http://{SERVER}:5000/[1-200]"))).status().expect("it starts");
+    assert!(status.success(), "{status}");
+    assert!((1..=200).all(|n| fs::read(folder.path().join(format!("got-{n}"))).is_ok_and(|got| got == noise(10_000))));
+    let summary: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("it is there")).expect("JSON");
+    assert_eq!(summary["connections"], 200, "{summary:#}");
+}
+
+/// A download without end by `command`, in the client's namespace, from a cubic server.
+fn bulk(site: &Site, mut command: Command) -> (Server, Child) {
+    let server = Server::new(&site.server, SERVER, 5001, "cubic").expect("a server");
+    command.args(["curl", "-s", "-o", "/dev/null", &server.url(1 << 40)]);
+    let child = site.client.place(&mut command).spawn().expect("it starts");
+    (server, child)
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().expect("kill starts").success());
+}
+
+#[test]
+fn when_lowtide_is_killed_the_transfer_has_the_kernels_own_window_again() {
+    if !can_manage("when_lowtide_is_killed_the_transfer_has_the_kernels_own_window_again") {
+        return;
+    }
+    let site = clean();
+    let (server, mut run) = bulk(&site, lowtide(&["run", "--quiet", "--"]));
+    wait("the download", || server.stats().acked > 5_000_000);
+    assert!(server.stats().peer_window < MANAGED, "{:?}", server.stats());
+    signal(run.id(), "-KILL"); // curl goes on until the server is gone
+    run.wait().expect("it ends");
+    let before = server.stats().acked;
+    wait("the kernel's own window", || server.stats().peer_window > 2 * MANAGED && server.stats().acked > before + 5_000_000);
+}
+
+#[test]
+fn without_timestamps_it_still_gives_way_and_says_how_it_measures() {
+    if !can_manage("without_timestamps_it_still_gives_way_and_says_how_it_measures") {
+        return;
+    }
+    let site = clean();
+    site.client.enter(|| Ok(fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0")?)).expect("a setting of the namespace");
+    let (server, mut run) = bulk(&site, lowtide(&["run", "--quiet", "--name", "no-timestamps", "--"]));
+    wait("the download", || server.stats().acked > 8_000_000);
+    assert!(server.stats().peer_window < MANAGED, "{:?}", server.stats());
+    let status = output(&["status", "--json"]);
+    let groups: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let group = groups.as_array().expect("a list").iter().find(|g| g["name"] == "no-timestamps").expect("it is listed");
+    assert_ne!(group["flows"][0]["mode"], "timestamps", "{group:#}");
+    signal(run.id(), "-TERM");
+    run.wait().expect("it ends");
+}
+
+#[test]
+fn a_connection_open_before_its_group_is_managed_gives_way_too() {
+    if !can_manage("a_connection_open_before_its_group_is_managed_gives_way_too") {
+        return;
+    }
+    let site = clean();
+    let folder = lowtide_kernel::cgroup::v2_root().expect("it managed").join(format!("survive-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a group");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(folder.join("cgroup.procs"));
+    let (server, mut curl) = bulk(&site, shell);
+    wait("the kernel's own window", || server.stats().peer_window > 2 * MANAGED);
+    let run = Running::start(&["run", "--quiet", "--cgroup", &folder.display().to_string()]);
+    wait("the lower window", || server.stats().peer_window < MANAGED);
+    run.kill("-INT");
+    assert_eq!(run.code(), Some(0));
+    wait("the kernel's own window again", || server.stats().peer_window > 2 * MANAGED);
+    curl.kill().expect("it lives");
+    curl.wait().expect("it ends");
+    fs::remove_dir(&folder).expect("the group is left as it was, and empty");
+}
+
+fn say(run: &mut Running, text: &str) {
+    run.child.stdin.as_mut().expect("piped").write_all(text.as_bytes()).expect("it reads");
+}
+
+/// Fetches `bytes` from `address`, says so, and keeps the connection open until its input ends.
+fn fetch_and_hold(address: &str, bytes: u32) -> String {
+    format!(
+        "exec 3<>/dev/tcp/{address}/5001; printf 'GET /{bytes} HTTP/1.1\\r\\n\\r\\n' >&3; head -c {bytes} <&3 > /dev/null; echo held; read end"
+    )
+}
+
+#[test]
+fn an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered() {
+    if !can_manage("an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered") {
+        return;
+    }
+    let site = clean();
+    let holder = |space: &Namespace| space.place(Command::new("sleep").arg("60")).spawn().expect("sleep starts");
+    let (mut near, mut far) = (holder(&site.client), holder(&site.server));
+    // In our own namespace, with a command that enters the client's; the interface comes while it waits.
+    let inner = format!("read go; sleep 2; {}", fetch_and_hold("10.78.0.2", 15_000));
+    let enter = format!("nsenter --net=/proc/{}/ns/net bash -c \"echo ready; $0\"", near.id());
+    let mut command = lowtide(&["run", "--quiet", "--", "sh", "-c", &enter, &inner]);
+    let mut run = Running::of(command.stdin(Stdio::piped()));
+    assert_eq!(run.line(), "ready");
+    let ip = |space: &Namespace, words: &str| {
+        let status = space.place(Command::new("ip").args(words.split(' '))).status().expect("ip starts");
+        assert!(status.success(), "ip {words}");
+    };
+    ip(&site.client, &format!("link add late0 type veth peer name late1 netns {}", far.id()));
+    for (space, device, address) in [(&site.client, "late0", "10.78.0.1/24"), (&site.server, "late1", "10.78.0.2/24")] {
+        ip(space, &format!("addr add {address} dev {device}"));
+        ip(space, &format!("link set {device} up"));
+    }
+    let server = Server::new(&site.server, "10.78.0.2".parse().expect("an address"), 5001, "cubic").expect("a server");
+    say(&mut run, "go\n");
+    assert_eq!(run.line(), "held");
+    // The kernel's own first window is 64 kB; ours has grown from two segments by a part of what arrived.
+    let stats = server.stats();
+    assert!(stats.open == 1 && stats.acked > 15_000 && stats.peer_window < 30_000, "{stats:?}");
+    say(&mut run, "end\n");
+    assert_eq!(run.code(), Some(0));
+    for holder in [&mut near, &mut far] {
+        holder.kill().expect("it lives");
+        holder.wait().expect("it ends");
+    }
+}
