@@ -294,12 +294,15 @@ impl LedbatPp {
             return;
         }
         self.slow_start(ack);
-        // A flow that does not use its window would never reach the old one: give up after twice the time it should take.
-        let expected = libm::log(self.ssthresh / self.floor()).max(1.0) / libm::log(1.0 + self.gain());
-        let overdue = ack.now.since(self.slowdown_start) > ack.srtt.mul_f64(2.0 * expected + FREEZE_RTTS as f64);
-        if self.cwnd >= self.ssthresh || (overdue && !ack.may_grow(self.cwnd(), true)) {
+        if self.cwnd >= self.ssthresh || (!ack.may_grow(self.cwnd(), true) && self.is_overdue(ack)) {
             self.end_slowdown(ack.now);
         }
+    }
+
+    /// A flow that does not use its window would never reach the old one: it gives up after twice the time it should take.
+    fn is_overdue(&self, ack: &Ack) -> bool {
+        let expected = libm::log(self.ssthresh / self.floor()).max(1.0) / libm::log(1.0 + self.gain());
+        ack.now.since(self.slowdown_start) > ack.srtt.mul_f64(2.0 * expected + FREEZE_RTTS as f64)
     }
 
     fn slow_start_after_timeout(&mut self, ack: &Ack, queueing: Option<f64>) {
