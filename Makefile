@@ -25,6 +25,7 @@ papers: build   ## every experiment of the papers in the simulator, and the repo
 bench: build    ## what it reaches and what it costs: the laboratory (40 minutes, root), on_ack, the simulator
 	cargo bench --locked -p lowtide-cc --bench on_ack
 	scripts/bench-sim
+	scripts/bench-sweep
 	target/release/lowtide bench link --jobs 1
 	scripts/bench-receive
 

@@ -1,0 +1,103 @@
+//! `lowtide sim` from outside: results equal to the byte, sweeps that go on where they stopped, traces, the list.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SCENARIO: &str = "duration_s = 2.0
+[topology]
+kind = \"dumbbell\"
+rate_mbps = 10.0
+rtt_ms = 30.0
+queue = { kind = \"drop_tail\", ms = 50 }
+impair = { loss = 0.002 }
+[[flows]]
+name = \"bulk\"
+cc = \"cubic\"
+start_jitter_s = 0.5
+[[flows]]
+name = \"low\"
+kind = \"rledbat\"
+cc = \"cubic\"
+receiver = { target = \"enhanced\" }
+";
+const SWEEP: [&str; 6] = ["--sweep", "topology.rtt_ms=30,60", "--sweep", "flows.bulk.cc=cubic,bbr1", "--repeat", "2"];
+
+fn sim(dir: &Path, args: &[&str]) -> Output {
+    fs::write(dir.join("s.toml"), SCENARIO).expect("writable");
+    let output = Command::new(env!("CARGO_BIN_EXE_lowtide")).arg("sim").args(args).current_dir(dir).output().expect("lowtide starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Every file below `dir` by its path there.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(next) = left.pop() {
+        for entry in fs::read_dir(&next).expect("listable").map(|e| e.expect("readable").path()) {
+            if entry.is_dir() {
+                left.push(entry);
+            } else {
+                let name = entry.strip_prefix(dir).expect("below it").to_owned();
+                found.insert(name, fs::read(&entry).expect("readable"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn identical_runs_leave_identical_bytes_whatever_runs_beside_them() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let traced = ["--pcap", "--qlog", "--events"];
+    let printed = [("one", "1"), ("two", "2")].map(|(out, jobs)| {
+        let args = [&["s.toml", "--out", out, "--jobs", jobs], SWEEP.as_slice(), &traced].concat();
+        sim(dir.path(), &args).stdout
+    });
+    assert_eq!(printed[0], printed[1]);
+    let (one, two) = (files(&dir.path().join("one")), files(&dir.path().join("two")));
+    // Eight runs of summary, scenario, two series, two captures, two logs, events.
+    assert_eq!(one.len(), 8 * 9, "{:?}", one.keys());
+    assert!(one == two, "some file differs between the runs");
+}
+
+#[test]
+fn a_sweep_goes_on_where_it_stopped() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let args = [&["s.toml", "--out", "out"], SWEEP.as_slice()].concat();
+    sim(dir.path(), &args);
+    let out = dir.path().join("out");
+    let before = files(&out);
+    // One run was interrupted; another result is marked, to see that it is not made again.
+    let runs: Vec<PathBuf> = fs::read_dir(&out).expect("listable").map(|e| e.expect("readable").path()).collect();
+    assert_eq!(runs.len(), 8);
+    fs::rename(&runs[0], runs[0].with_extension("part")).expect("movable");
+    fs::write(runs[1].join("mark"), "untouched").expect("writable");
+    sim(dir.path(), &args);
+    assert!(runs[1].join("mark").exists(), "a finished run was repeated");
+    fs::remove_file(runs[1].join("mark")).expect("removable");
+    let _ = fs::remove_dir_all(runs[0].with_extension("part"));
+    assert!(files(&out) == before);
+}
+
+#[test]
+fn a_finished_run_is_repeated_for_traces_that_it_lacks() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    sim(dir.path(), &["s.toml", "--out", "out"]);
+    assert!(!dir.path().join("out/server.pcap").exists());
+    sim(dir.path(), &["s.toml", "--out", "out", "--pcap"]);
+    assert!(dir.path().join("out/server.pcap").exists() && !dir.path().join("out/events.parquet").exists());
+}
+
+#[test]
+fn the_list_names_what_scenarios_may_name() {
+    let text = String::from_utf8(sim(tempfile::tempdir().expect("a temporary folder").path(), &["--list"]).stdout).expect("UTF-8");
+    let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"));
+    for name in
+        ["ledbat_pp ", "cubic ", "bbr1 ", "libutp ", "drop_tail ", "codel ", "fq_codel ", "pie ", "dumbbell ", "parking_lot ", "graph "]
+    {
+        assert!(line(name).len() > 30, "{name} is not explained");
+    }
+}
