@@ -1,6 +1,6 @@
 # Each target installs what it lacks: Debian packages (as root) and crates.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test papers bench clean
+.PHONY: help setup build demo test papers report bench clean
 
 PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config make gcc iperf3 nginx-light curl tshark iproute2 time
 
@@ -16,11 +16,15 @@ build: setup    ## the command, at target/release/lowtide
 demo: build     ## the main job, in a laboratory of network namespaces: under three minutes
 	target/release/lowtide demo
 
-test: setup     ## every test; what needs root or BPF says so when it is skipped
+test: setup     ## every test, and the papers' quick set; what needs root or BPF says so when it is skipped
 	cargo test --workspace --locked
+	cargo run --locked -p lowtide -- papers run --quick --check --out target/papers
 
 papers: build   ## every experiment of the papers in the simulator, and the report: results/papers/report.html
 	target/release/lowtide papers run
+
+report:         ## the papers' report in a browser (installs Chromium): silent, every plot drawn, legible on a phone
+	scripts/check-report
 
 bench: build    ## what it reaches and what it costs: the laboratory (40 minutes, root), on_ack, the simulator
 	cargo bench --locked -p lowtide-cc --bench on_ack
