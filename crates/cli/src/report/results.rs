@@ -101,7 +101,9 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
 pub fn setting(text: &str, varied: &[&str]) -> String {
     let off = |value: &str| matches!(value, "0" | "0.0" | "false");
     let fixed = parameters(text).into_iter().filter(|(key, value)| !varied.contains(&key.as_str()) && !off(value));
-    let words = fixed.filter_map(|(key, value)| Some(format!("{} {value}", key.strip_prefix("topology.")?.replace('_', " "))));
+    // A trace of many lines is named, not repeated.
+    let short = |value: &str| value.split_once('\n').map_or_else(|| value.to_owned(), |(first, _)| format!("{first} …"));
+    let words = fixed.filter_map(|(key, value)| Some(format!("{} {}", key.strip_prefix("topology.")?.replace('_', " "), short(&value))));
     words.collect::<Vec<_>>().join(", ")
 }
 

@@ -98,3 +98,9 @@ fn chromium_opens_the_page_without_complaint() {
     assert_eq!(dom.matches("<polyline").count(), wanted, "{log}");
     assert!(!log.contains("CONSOLE"), "{log}");
 }
+
+#[test]
+fn a_trace_does_not_fill_the_caption() {
+    let text = "[topology]\nkind = \"dumbbell\"\nrate_trace = \"\"\"\n0 20\n5 10\n\"\"\"\n";
+    assert_eq!(setting(text, &[]), "kind dumbbell, rate trace 0 20 …");
+}
