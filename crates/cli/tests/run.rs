@@ -3,11 +3,11 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use common::{Running, can_manage, lowtide, output};
@@ -236,6 +236,35 @@ fn a_process_that_runs_already_is_managed_and_put_back() {
     assert_eq!(v2_group_of(&pid), before);
     sleeper.kill().expect("it lives");
     sleeper.wait().expect("it ends");
+}
+
+#[test]
+fn a_unit_is_found_in_its_slice_managed_and_left_as_it_was() {
+    if !can_manage("a_unit_is_found_in_its_slice_managed_and_left_as_it_was") {
+        return;
+    }
+    let unit = format!("of-test-{}.service", std::process::id());
+    let slice = lowtide_kernel::cgroup::v2_root().expect("it managed").join(format!("of-test-{}.slice", std::process::id()));
+    let folder = slice.join(&unit);
+    fs::create_dir_all(&folder).expect("groups");
+    let script = format!("echo $$ > {}/cgroup.procs; echo in; read end", folder.display());
+    let mut service = Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh starts");
+    let mut said = [0; 3];
+    service.stdout.as_mut().expect("piped").read_exact(&mut said).expect("it says that it is in");
+    let run = Running::start(&["run", "--quiet", "--name", "by-unit", "--unit", &unit]);
+    let listed = || serde_json::from_slice::<serde_json::Value>(&output(&["status", "--json"]).stdout).unwrap_or_default();
+    let is_ours = |g: &serde_json::Value| g["name"] == "by-unit" && g["cgroup"] == folder.display().to_string();
+    let found = (0..1500).any(|_| {
+        thread::sleep(std::time::Duration::from_millis(20));
+        listed().as_array().is_some_and(|groups| groups.iter().any(is_ours))
+    });
+    assert!(found, "{:#}", listed());
+    run.kill("-INT");
+    assert_eq!(run.code(), Some(0));
+    assert_eq!(v2_group_of(&service.id().to_string()), format!("/of-test-{}.slice/{unit}", std::process::id()));
+    service.kill().expect("it lives");
+    service.wait().expect("it ends");
+    fs::remove_dir(&folder).and_then(|()| fs::remove_dir(&slice)).expect("left as they were, and empty");
 }
 
 #[test]
