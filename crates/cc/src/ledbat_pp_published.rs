@@ -237,8 +237,11 @@ impl Controller for Published {
     /// ns-3's NewReno, which the published class inherits from.
     fn on_congestion(&mut self, event: &Congestion) {
         self.catch_up(event.now);
-        self.ssthresh = (event.in_flight as f64 / 2.0).max(2.0 * self.mss);
-        self.cwnd = if event.cause == Cause::Timeout { self.mss } else { self.ssthresh };
+        let timeout = event.cause == Cause::Timeout;
+        // After a loss its base takes what is still out, before a timeout all that was.
+        let flight = if timeout { event.in_flight } else { event.in_flight.saturating_sub(event.lost) };
+        self.ssthresh = (flight as f64 / 2.0).max(2.0 * self.mss);
+        self.cwnd = if timeout { self.mss } else { self.ssthresh };
     }
 
     fn on_restart(&mut self, restart: &Restart) {

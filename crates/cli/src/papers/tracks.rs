@@ -1,8 +1,9 @@
 //! What an experiment derives from a run: expressions over its values and its series. Knows neither paper nor simulator.
 //!
 //! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes;
-//! `computed`, the same once for every acknowledgement; `flight`, what both ends permit; `rate`, Mbit/s; `rtt`, `queueing`,
-//! `wait`, ms) or by bottleneck (`run.queue.forward`, ms). A track knows `between(a, b)` in seconds, `mean()`, `sd()`, `min()`,
+//! `computed`, the same once for every acknowledgement; `flight`, what both ends permit; `rate` and its mean since time zero
+//! `mean`, Mbit/s; `rtt`, `queueing`, `wait`, ms), by bottleneck (`run.queue.forward`, ms), and Jain's index of what all flows
+//! carried so far (`run.fairness.all`). A track knows `between(a, b)` in seconds, `mean()`, `sd()`, `min()`,
 //! `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)`, `plus(track)`, `quantile(q)`,
 //! `at_most(x)`, the part of the points that is, and `falls_below(x)`, the times at which it does.
 
@@ -12,6 +13,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Result, anyhow};
+use lowtide_scenario::result::jain;
 use lowtide_scenario::{FlowPoint, Series};
 use rhai::{Dynamic, Engine, Scope};
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,9 @@ pub fn tracks(series: &Series) -> BTreeMap<&'static str, BTreeMap<String, Track>
         let points = series.flows.iter().map(|p| (&*p.flow, p.time_s, value(p)));
         all.insert(quantity, by_name(points));
     }
+    let means: BTreeMap<String, Track> = all["rate"].iter().map(|(name, rate)| (name.clone(), rate.running())).collect();
+    all.insert("fairness", BTreeMap::from([("all".to_owned(), fairness(&all["rate"]))]));
+    all.insert("mean", means);
     all.insert("queue", by_name(series.queues.iter().map(|p| (&*p.bottleneck, p.time_s, p.queue_delay_ms))));
     all
 }
@@ -76,6 +81,17 @@ impl Track {
         self.values().sum::<f64>() / self.0.len() as f64
     }
 
+    /// The mean since time zero, which some programs show as throughput.
+    fn running(&self) -> Track {
+        let (mut sum, mut last) = (0.0, 0.0);
+        let mean = |&(t, v): &(f64, f64)| {
+            sum += v * (t - last);
+            last = t;
+            (t, sum / t)
+        };
+        Track(Rc::new(self.0.iter().map(mean).filter(|p| p.0 > 0.0).collect()))
+    }
+
     fn rms_from(&self, x: f64) -> f64 {
         (self.values().map(|v| (v - x) * (v - x)).sum::<f64>() / self.0.len() as f64).sqrt()
     }
@@ -103,6 +119,27 @@ impl Track {
     fn at(&self, time: f64) -> f64 {
         self.0.iter().take_while(|p| p.0 <= time).last().map_or(f64::NAN, |p| p.1)
     }
+}
+
+/// Jain's index over time of what each flow carried since it first carried something, over the flows that have.
+fn fairness(rates: &BTreeMap<String, Track>) -> Track {
+    let times = rates.values().next().map_or(&[][..], Track::points);
+    let mut carried: Vec<(f64, f64)> = vec![(f64::NAN, 0.0); rates.len()];
+    let mut points = Vec::new();
+    for (n, &(t, _)) in times.iter().enumerate() {
+        for ((since, sum), rate) in carried.iter_mut().zip(rates.values()) {
+            let value = rate.0.get(n).map_or(0.0, |p| p.1);
+            if since.is_nan() && value > 0.0 {
+                *since = if n == 0 { 0.0 } else { times[n - 1].0 };
+            }
+            *sum += value;
+        }
+        let started: Vec<f64> = carried.iter().filter(|(since, _)| !since.is_nan()).map(|(since, sum)| sum / (t - since)).collect();
+        if !started.is_empty() {
+            points.push((t, jain(&started)));
+        }
+    }
+    Track(Rc::new(points))
 }
 
 /// Evaluates `expressions` (by name) over one run. A number that the run does not have (a level never reached) is NaN.
@@ -199,6 +236,11 @@ mod tests {
         let flow = |i: u32, name: &'static str| FlowPoint {
             cwnd_bytes: f64::from(i * i),
             wait_ms: if i == 2 { f64::NAN } else { 1.0 },
+            goodput_bps: match (name, i) {
+                ("a", 1..) => 3e6,
+                ("b", 2..) => 4e6,
+                _ => 0.0,
+            },
             ..FlowPoint::at(f64::from(i), name)
         };
         Series { flows: (0..5).flat_map(|i| [flow(i, "a"), flow(i, "b")]).collect(), queues: Vec::new() }
@@ -225,6 +267,9 @@ mod tests {
             ("run.cwnd.a.between(0.0, 1.0).sd()", 0.5),
             ("run.cwnd.a.between(0.0, 1.0).rms_from(2.0)", (2.5f64).sqrt()),
             ("run.cwnd.a.plus(run.cwnd.b).max()", 32.0),
+            ("run.mean.b.at(4.0)", 3.0),
+            ("run.fairness.all.at(1.0)", 1.0),
+            ("run.fairness.all.at(4.0)", jain(&[12.0 / 4.0, 12.0 / 3.0])),
             ("run.wait.a.plus(run.cwnd.b).mean()", (0.0 + 1.0 + 9.0 + 16.0) / 4.0 + 1.0),
         ] {
             let got = value(expression).expect(expression);

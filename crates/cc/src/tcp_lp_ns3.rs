@@ -1,0 +1,160 @@
+//! TCP-LP as ns-3.37 models it after Linux's module: what Kapetanidou 2024 measured as TcpLp. Whole milliseconds, a delay range
+//! that starts afresh with every indication, and a reaction at every acknowledgement, so that a flow which sees any queue of
+//! its own stays at a few segments. `tcp_lp` is the algorithm.
+
+use lowtide_units::{Span, Time};
+use serde::Deserialize;
+
+use crate::controller::{Controller, Start};
+use crate::events::{Ack, Congestion};
+use crate::params::{ParamError, Params};
+use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+
+/// An early indication: the smoothed delay passes this part of the range, in percent.
+const THRESHOLD: u32 = 15;
+/// The smoothed delay is kept times eight: a new one weighs an eighth.
+const WEIGHT: u32 = 3;
+/// The inference phase in RTTs.
+const INFERENCE_RTTS: u64 = 3;
+
+/// The parameters of ns-3's form, the only one.
+pub const NS3: &str = ns3_base!();
+
+/// Parameters.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The NewReno it stands on.
+    pub base: Base,
+}
+
+/// The registry's constructor.
+///
+/// # Errors
+/// Unknown parameters.
+pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+    let config: Config = params.read("tcp_lp-ns3")?;
+    Ok(Box::new(Rival::new(config.base, Lp::default(), start)))
+}
+
+/// Delays in whole milliseconds of the host's one-way clock, which both ends share in ns-3.
+#[derive(Debug, Default)]
+struct Lp {
+    /// Times eight; zero before the first sample.
+    smoothed: u32,
+    min: Option<u32>,
+    max: u32,
+    /// The largest delay seen, which becomes `max` when a larger one comes.
+    reserve: u32,
+    last_drop: Option<Time>,
+    inference: Span,
+}
+
+impl Lp {
+    fn observe(&mut self, delay: u32) {
+        self.min = Some(self.min.map_or(delay, |min| min.min(delay)));
+        if delay > self.max {
+            let larger = delay > self.reserve;
+            self.max = if larger && self.reserve > 0 { self.reserve } else { delay };
+            self.reserve = self.reserve.max(delay);
+        }
+        self.smoothed = if self.smoothed == 0 { delay << WEIGHT } else { self.smoothed - (self.smoothed >> WEIGHT) + delay };
+    }
+
+    fn inferring(&self, now: Time) -> bool {
+        self.last_drop.is_some_and(|at| now.since(at) < self.inference)
+    }
+
+    /// The smoothed delay is past its threshold: the range starts afresh around it.
+    fn indicated(&mut self) -> bool {
+        let Some(min) = self.min else { return false };
+        let shown = self.smoothed >> WEIGHT;
+        if shown <= min + THRESHOLD * self.max.saturating_sub(min) / 100 {
+            return false;
+        }
+        self.min = Some(shown);
+        self.max = 2 * shown;
+        self.reserve = self.max;
+        true
+    }
+}
+
+impl Law for Lp {
+    fn measure(&mut self, window: &mut Window, ack: &Ack) {
+        if let Some(owd) = ack.owd.filter(|owd| *owd > 0) {
+            self.observe((owd / 1_000_000) as u32);
+        }
+        if let Some(rtt) = ack.rtt {
+            self.inference = rtt * INFERENCE_RTTS;
+        }
+        let inferring = self.inferring(ack.now);
+        if self.indicated() {
+            window.cwnd = if inferring { 1.0 } else { (window.cwnd / 2.0).max(1.0) };
+            self.last_drop = Some(ack.now);
+        }
+    }
+
+    /// NewReno, whose congestion avoidance rests during inference.
+    fn adjust(&mut self, window: &mut Window, ack: &Ack) {
+        let rest = window.slow_start_on(ack);
+        if rest > 0.0 && !self.inferring(ack.now) {
+            window.avoid_as_reno(rest);
+        }
+    }
+
+    fn reduce(&mut self, window: &mut Window, event: &Congestion) {
+        window.halve(event);
+    }
+
+    fn delays(&self) -> (Option<Span>, Option<Span>) {
+        let queueing = self.min.map(|min| Span::from_millis(u64::from((self.smoothed >> WEIGHT).saturating_sub(min))));
+        (None, queueing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> Rival<Lp> {
+        let base = Base { per_ack: true, ..Base::default() };
+        Rival::new(base, Lp::default(), &Start { mss: 1000, ..Start::default() })
+    }
+
+    fn ack(at_ms: u64, owd_ms: i64) -> Ack {
+        let rtt = Some(Span::from_millis(50));
+        Ack {
+            now: Time::from_millis(at_ms),
+            acked: 1000,
+            in_flight: 10_000,
+            rtt,
+            owd: Some(owd_ms * 1_000_000),
+            cwnd_limited: true,
+            ..Ack::default()
+        }
+    }
+
+    /// s: 25, then towards 60: 29, 33, 36; the range 25 to 60 has its threshold at 30.
+    #[test]
+    fn the_range_starts_afresh_at_every_indication_and_a_second_one_leaves_a_segment() {
+        let mut flow = flow();
+        flow.on_ack(&ack(0, 25));
+        assert_eq!((flow.law.smoothed, flow.law.min, flow.window.cwnd), (200, Some(25), 11.0));
+        flow.on_ack(&ack(1, 60));
+        assert_eq!((flow.law.smoothed >> WEIGHT, flow.window.cwnd), (29, 6.5));
+        assert_eq!((flow.law.min, flow.law.max, flow.law.reserve), (Some(29), 58, 58));
+        for n in 2..5 {
+            flow.on_ack(&ack(n, 60));
+        }
+        assert!(flow.window.cwnd <= 3.0, "{} segments: every acknowledgement reacts, slow start adds one back", flow.window.cwnd);
+    }
+
+    #[test]
+    fn a_constant_delay_is_no_indication() {
+        let mut flow = flow();
+        for n in 0..100 {
+            flow.on_ack(&ack(n, 25));
+        }
+        assert_eq!(flow.window.cwnd, 110.0);
+    }
+}
