@@ -20,6 +20,9 @@ pub struct Config {
     pub target_ms: f64,
     /// Use min(T, base RTT) as the target (Bagnulo 2023 §7). The gain keeps T.
     pub enhanced: bool,
+    /// Segments that one acknowledgement releases. They are a queue themselves to whoever comes behind them, but the first of
+    /// them does not see it: the time of their transmission is left free below the target. The draft has no such thing: 0.
+    pub burst_segments: f64,
     /// Largest divisor of the gain (-01 §4.3: 16).
     pub max_gain_divisor: f64,
     /// The factor C of the multiplicative decrease (-01 §4.2: 1).
@@ -61,6 +64,7 @@ impl Default for Config {
         Config {
             target_ms: 60.0,
             enhanced: false,
+            burst_segments: 0.0,
             max_gain_divisor: 16.0,
             decrease_constant: 1.0,
             decrease: Decrease::Prorated,
@@ -90,6 +94,7 @@ const SLOW_START_EXIT: f64 = 0.75;
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
     let config: Config = params.read("ledbat_pp")?;
     require(config.target_ms > 0.0, "ledbat_pp", "target_ms must be above 0")?;
+    require(config.burst_segments >= 0.0, "ledbat_pp", "burst_segments must not be negative")?;
     require(config.max_gain_divisor >= 1.0, "ledbat_pp", "max_gain_divisor must be at least 1")?;
     Ok(Box::new(LedbatPp::new(config, start)))
 }
@@ -176,6 +181,14 @@ impl LedbatPp {
             Some(base) if self.config.enhanced => self.full_target_ns().min(base),
             _ => self.full_target_ns(),
         }
+    }
+
+    /// The queueing delay of a burst's first segment at which its last bit is at the target. Below the time of the window's
+    /// floor there is nothing to aim at.
+    fn aim_ns(&self, srtt: Span) -> f64 {
+        let target = self.target_ns();
+        let time = |segments: f64| (segments * self.mss * srtt.nanos() as f64 / self.cwnd).min(target);
+        (target - time(self.config.burst_segments)).max(time(f64::from(MIN_SEGMENTS)))
     }
 
     /// GAIN = 1 / min(16, ceil(2T / base)) (-01 §4.3), with the draft's T whatever the target in use.
@@ -326,7 +339,7 @@ impl LedbatPp {
     /// Per RTT: + GAIN up to the target, + max(GAIN - C·W·(qd/T - 1), -W/2) above it (-01 §4.2).
     fn avoid(&mut self, ack: &Ack, queueing: Option<f64>) {
         let Some(queueing) = queueing else { return };
-        let excess = queueing / self.target_ns() - 1.0;
+        let excess = queueing / self.aim_ns(ack.srtt) - 1.0;
         let growth = self.gain() * self.mss / self.cwnd;
         let shrink = if excess > 0.0 { self.config.decrease_constant * excess - growth } else { -growth };
         if shrink <= 0.0 {

@@ -108,11 +108,14 @@ pub struct Profile {
     initial_segments: u32,
 }
 
+/// A receiver acknowledges every second segment (RFC 1122 §4.2.3.2), and its window may just have grown by one more.
+const BURST: &str = "burst_segments = 3.0";
+
 /// `rledbat`, `rledbat-enhanced`, and `rledbat-s0`, the published module as far as it shows: decrease in one step, the minimum
 /// of ten samples, one segment to begin with, the ramp left at the target (F.5).
 pub static PROFILES: [Profile; 3] = [
-    Profile { name: "rledbat", control: "ledbat_pp", preset: "", rtt: RttRule::Edge, initial_segments: 2 },
-    Profile { name: "rledbat-enhanced", control: "ledbat_pp-enhanced", preset: "", rtt: RttRule::Edge, initial_segments: 2 },
+    Profile { name: "rledbat", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
+    Profile { name: "rledbat-enhanced", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
     Profile {
         name: "rledbat-s0",
         control: "ledbat_pp",

@@ -25,6 +25,7 @@ struct cc {
 	struct delay delay;
 	u64 mss;                           // bytes
 	u64 least_target;                  // ns: what the host can tell from noise
+	u64 burst;                         // segments that one acknowledgement releases; 0: as the draft
 	u64 cwnd, ssthresh, quota, saved;  // 2^-16 bytes
 	u64 round_end, next_slowdown, slowdown_start, freeze_end, drained;
 	u64 peak, peak_before;             // bytes in flight, this round and the last
@@ -57,7 +58,7 @@ INLINE void cc_init(struct cc *c, u64 now, u64 mss, u64 window, u8 enhanced, u8 
 	c->next_slowdown = c->drained = CC_NONE;
 	c->round_end = c->freeze_end = c->saved = c->peak = c->peak_before = 0;
 	c->mss = mss;
-	c->least_target = 0;
+	c->least_target = c->burst = 0;
 	c->cwnd = window << CC_ONE;
 	c->ssthresh = CC_NONE;
 	c->quota = c->cwnd >> 1;
@@ -86,6 +87,15 @@ INLINE u64 cc_target(const struct cc *c)
 	return max_u64(target, max_u64(c->least_target, 1));
 }
 
+// A burst is a queue to whoever comes behind it, which its first segment does not see: the queueing delay of that one at which
+// the burst's last bit is at the target. Below the time of the window's floor there is nothing to aim at.
+INLINE u64 cc_aim(const struct cc *c, u64 srtt)
+{
+	u64 target = cc_target(c), segment = c->mss * srtt / max_u64(cc_window(c), 1);
+
+	return max_u64(target - min_u64(c->burst * segment, target), min_u64(CC_MIN_SEGMENTS * segment, target));
+}
+
 // The divisor of GAIN = 1 / min(16, ceil(2T / base)); T whatever the target in use.
 INLINE u64 cc_divisor(const struct cc *c)
 {
@@ -111,7 +121,7 @@ INLINE void cc_slow_start(struct cc *c, const struct cc_ack *a)
 // Per RTT: + GAIN up to the target, + max(GAIN - W (qd/T - 1), -W/2) above it, in proportion to what was acknowledged.
 INLINE void cc_avoid(struct cc *c, const struct cc_ack *a, u64 queueing)
 {
-	u64 target = cc_target(c), excess = 0, growth, due;
+	u64 target = cc_aim(c, a->srtt), excess = 0, growth, due;
 
 	if (queueing == CC_NONE)
 		return;
@@ -217,8 +227,8 @@ INLINE int cc_time_transitions(struct cc *c, const struct cc_ack *a)
 		c->next_slowdown = a->now + 2 * CC_PERIOD * a->srtt;
 	} else if (c->phase == CC_DRAIN) {
 		if (a->drained) {
-			c->phase = CC_FREEZE;
-			c->freeze_end = a->now + CC_FREEZE_RTTS * a->srtt;
+			c->phase = CC_FREEZE; // The drain was the first of its RTTs.
+			c->freeze_end = a->now + (CC_FREEZE_RTTS - 1) * a->srtt;
 		} else if (a->now - c->slowdown_start > CC_DRAIN_RTTS * a->srtt) {
 			c->phase = CC_RAMP; // The sender has nothing left to drain.
 		}

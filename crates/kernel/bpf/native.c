@@ -15,6 +15,7 @@ struct cc *lowtide_cc_new(u64 now, u64 mss, u64 window, u8 enhanced, u8 receiver
 	return c;
 }
 
+void lowtide_cc_set_burst(struct cc *c, u64 segments) { c->burst = segments; }
 void lowtide_cc_free(struct cc *c) { free(c); }
 void lowtide_cc_on_ack(struct cc *c, const struct cc_ack *a) { cc_on_ack(c, a); }
 void lowtide_cc_on_loss(struct cc *c, u64 now, u64 srtt) { cc_on_loss(c, now, srtt); }

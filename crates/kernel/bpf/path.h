@@ -10,6 +10,7 @@
 #define PATH_MIN_EPOCH_NS (10 * NS_PER_MS)
 #define PATH_MIN_TARGET_NS (1 * NS_PER_MS) // spec E: below it a target on a LAN would chase the host's own noise
 #define PATH_TELL_NS 100000ULL             // a sender hears of every second segment; up to 200 Mbit/s this is no rarer
+#define PATH_BURST 3                       // RFC 1122 §4.2.3.2: an ACK for two segments, and one more by which the window grew
 #define PATH_MIN_RTO_NS (200 * NS_PER_MS)  // Linux TCP_RTO_MIN
 
 struct path {
@@ -44,10 +45,10 @@ INLINE void path_count(struct path *p, struct rx *f, u64 now)
 	}
 }
 
-// A flow's part: equal, never below two segments.
+// A flow's part: equal, never below a segment. The floor of two is the group's: twenty flows must not hold forty segments.
 INLINE u32 path_share(const struct path *p, const struct rx *f)
 {
-	return max_u64(cc_window(&p->cc) / path_flows(p), rx_floor(f));
+	return max_u64(cc_window(&p->cc) / path_flows(p), f->mss);
 }
 
 // A flow that has used up its old permission says so once per slowdown.
@@ -104,6 +105,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 	if (!p->known) {
 		cc_init(&p->cc, now, f->mss, (u64)rx_floor(f), enhanced, 1);
 		p->cc.least_target = PATH_MIN_TARGET_NS;
+		p->cc.burst = PATH_BURST;
 		p->known = 1;
 		p->last_data = now;
 	}

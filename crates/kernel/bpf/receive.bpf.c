@@ -13,8 +13,11 @@
 
 #define TCP_PROTOCOL 6
 #define SOL_IP 0
+#define SOL_TCP 6
 #define SOL_IPV6 41
 #define IP_TOS 1
+#define TCP_WINDOW_CLAMP 10
+#define MAX_OFFER ((1 << 24) - 1)
 #define IPV6_TCLASS 67
 #define DSCP_LE (1 << 2)                   // RFC 8622: 000001, above the two ECN bits
 #define ALIVE_NS (5 * NS_PER_S)
@@ -220,6 +223,16 @@ int transmit_test(struct __sk_buff *skb)
 
 // ---- connections -------------------------------------------------------------------------------------------------
 
+// A right edge that never moves left moves right at each acknowledgement by what the window's unit rounds up, and with units
+// above two segments a window would never shrink at all. The kernel takes its unit from the largest window it may have to
+// offer (tcp_select_initial_window): 16 MB give one of 256 bytes.
+INLINE void bound_scale(struct bpf_sock_ops *ops)
+{
+	int most = MAX_OFFER;
+
+	bpf_setsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &most, sizeof(most));
+}
+
 INLINE void mark(struct bpf_sock_ops *ops)
 {
 	int class = DSCP_LE;
@@ -241,7 +254,11 @@ int connection(struct bpf_sock_ops *ops)
 	case BPF_SOCK_OPS_RWND_INIT: // What the SYN may permit: LEDBAT++'s initial window (-01 §4.4).
 		ops->reply = CC_MIN_SEGMENTS;
 		return 1;
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		bound_scale(ops);
+		break;
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		bound_scale(ops);
 		mark(ops);
 		break;
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:

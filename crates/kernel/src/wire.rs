@@ -28,7 +28,7 @@ pub(crate) const TOTALS: usize = 12;
 /// `struct path_entry` begins with its lock.
 pub(crate) const PATH_LOCK: usize = 8;
 /// When a path last received payload, in `struct path_entry`.
-pub(crate) const PATH_LAST_DATA: usize = PATH_LOCK + 288;
+pub(crate) const PATH_LAST_DATA: usize = PATH_LOCK + 296;
 
 /// All ones: the kernel does not know.
 const UNKNOWN: u64 = u64::MAX;

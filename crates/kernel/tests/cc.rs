@@ -18,11 +18,13 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(mss: u32, enhanced: bool) -> Pair {
+    fn new(mss: u32, enhanced: bool, burst: u32) -> Pair {
         let start = Start { mss, ..Start::default() };
+        let mut kernel = Controller::new(0, mss, 2 * u64::from(mss), enhanced, false);
+        kernel.set_burst(burst);
         Pair {
-            reference: LedbatPp::new(Config { enhanced, ..Config::default() }, &start),
-            kernel: Controller::new(0, mss, 2 * u64::from(mss), enhanced, false),
+            reference: LedbatPp::new(Config { enhanced, burst_segments: f64::from(burst), ..Config::default() }, &start),
+            kernel,
             mss: u64::from(mss),
             delivered: 0,
         }
@@ -69,7 +71,7 @@ impl Pair {
 /// Returns the largest difference in segments.
 fn random_life(seed: u64) -> f64 {
     let mut rng = SmallRng::seed_from_u64(seed);
-    let mut pair = Pair::new(rng.random_range(500..9000), rng.random());
+    let mut pair = Pair::new(rng.random_range(500..9000), rng.random(), rng.random_range(0..4));
     let mss = pair.mss;
     let base = rng.random_range(MS / 5..300 * MS);
     let (mut now, mut srtt, mut queue, mut recovery) = (0u64, 0u64, 0u64, 0u32);
@@ -220,7 +222,27 @@ fn window_rule_tables() {
     }
 }
 
-/// A receiver's slowdown: the window falls at once, the freeze begins when the old permission has been used up.
+/// A burst of three segments at 1 Mbit/s (12 ms each) leaves 24 of 60 ms to its first; at 20 ms of target the floor's two are aimed at.
+#[test]
+fn a_burst_ends_at_the_target() {
+    let change = |enhanced: bool, base_ms: u64, queueing_us: u64| {
+        let mut flow = Controller::new(0, 1500, 16 * 1500, enhanced, false);
+        flow.set_burst(3);
+        // Eight segments in 96 ms: a segment takes 12.
+        let ack = |at, acked, rtt_us: u64| native::Ack { srtt: 96 * MS, acked, ..plain(at, acked, rtt_us * 1000) };
+        flow.on_ack(&ack(0, 0, base_ms * 1000));
+        flow.on_loss(0, 96 * MS);
+        (1..4).for_each(|at| flow.on_ack(&ack(at, 0, base_ms * 1000 + queueing_us)));
+        flow.on_ack(&ack(4, 1500, base_ms * 1000 + queueing_us));
+        flow.window() - 8.0 * 1500.0
+    };
+    assert!(change(false, 20, 24_000) > 0.0 && change(false, 20, 25_500) < 0.0);
+    assert!(change(true, 20, 20_000) > 0.0 && change(true, 20, 22_000) < 0.0, "no more than the target");
+    assert!(change(true, 50, 24_000) > 0.0 && change(true, 50, 26_000) < 0.0, "the floor's two segments");
+}
+
+/// A receiver's slowdown: the window falls at once; its two RTTs (-01 §4.4) are one in which the old permission is used up and
+/// one at the floor.
 #[test]
 fn a_receiver_drains_before_it_freezes() {
     let mut flow = Controller::new(0, 1000, 20_000, false, true);
@@ -233,8 +255,8 @@ fn a_receiver_drains_before_it_freezes() {
     assert_eq!(flow.phase(), Phase::Drain);
     flow.on_ack(&ack(150, true));
     assert_eq!(flow.phase(), Phase::Freeze);
-    flow.on_ack(&ack(249, true));
+    flow.on_ack(&ack(199, true));
     assert_eq!((flow.phase(), flow.window()), (Phase::Freeze, 2000.0));
-    flow.on_ack(&ack(250, true));
+    flow.on_ack(&ack(200, true));
     assert_eq!(flow.phase(), Phase::Ramp);
 }

@@ -117,6 +117,7 @@ struct RawRx {
 unsafe extern "C" {
     fn lowtide_cc_new(now: u64, mss: u64, window: u64, enhanced: u8, receiver: u8) -> *mut RawCc;
     fn lowtide_cc_free(cc: *mut RawCc);
+    fn lowtide_cc_set_burst(cc: *mut RawCc, segments: u64);
     fn lowtide_cc_on_ack(cc: *mut RawCc, ack: *const Ack);
     fn lowtide_cc_on_loss(cc: *mut RawCc, now: u64, srtt: u64);
     fn lowtide_cc_on_timeout(cc: *mut RawCc, in_flight: u64);
@@ -161,6 +162,12 @@ impl Controller {
     pub fn new(now: u64, mss: u32, window: u64, enhanced: bool, receiver: bool) -> Controller {
         // SAFETY: see `Send`.
         Controller(owned(unsafe { lowtide_cc_new(now, u64::from(mss), window, u8::from(enhanced), u8::from(receiver)) }))
+    }
+
+    /// Lets one acknowledgement release so many segments, whose own time is kept free below the target.
+    pub fn set_burst(&mut self, segments: u32) {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_cc_set_burst(self.0.as_ptr(), u64::from(segments)) }
     }
 
     /// One acknowledgement.
