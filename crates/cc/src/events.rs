@@ -21,6 +21,8 @@ pub struct Ack {
     pub rtt: Option<Span>,
     /// The host's smoothed RTT (RFC 6298), zero before the first sample.
     pub srtt: Span,
+    /// How long a full segment takes at the bottleneck, where the host can tell (packet pairs); else zero.
+    pub segment_time: Span,
     /// One-way delay in ns, unwrapped by the host. Its zero point is arbitrary: only differences mean anything.
     pub owd: Option<i64>,
     /// Bytes delivered on the connection so far, this acknowledgement included.

@@ -21,7 +21,8 @@ pub struct Config {
     /// Use min(T, base RTT) as the target (Bagnulo 2023 §7). The gain keeps T.
     pub enhanced: bool,
     /// Segments that one acknowledgement releases. They are a queue themselves to whoever comes behind them, but the first of
-    /// them does not see it: the time of their transmission is left free below the target. The draft has no such thing: 0.
+    /// them does not see it: the time of their transmission is left free below the target, where the host knows it. The draft has
+    /// no such thing: 0.
     pub burst_segments: f64,
     /// Largest divisor of the gain (-01 §4.3: 16).
     pub max_gain_divisor: f64,
@@ -185,9 +186,9 @@ impl LedbatPp {
 
     /// The queueing delay of a burst's first segment at which its last bit is at the target. Below the time of the window's
     /// floor there is nothing to aim at.
-    fn aim_ns(&self, srtt: Span) -> f64 {
+    fn aim_ns(&self, segment_time: Span) -> f64 {
         let target = self.target_ns();
-        let time = |segments: f64| (segments * self.mss * srtt.nanos() as f64 / self.cwnd).min(target);
+        let time = |segments: f64| (segments * segment_time.nanos() as f64).min(target);
         (target - time(self.config.burst_segments)).max(time(f64::from(MIN_SEGMENTS)))
     }
 
@@ -339,7 +340,7 @@ impl LedbatPp {
     /// Per RTT: + GAIN up to the target, + max(GAIN - C·W·(qd/T - 1), -W/2) above it (-01 §4.2).
     fn avoid(&mut self, ack: &Ack, queueing: Option<f64>) {
         let Some(queueing) = queueing else { return };
-        let excess = queueing / self.aim_ns(ack.srtt) - 1.0;
+        let excess = queueing / self.aim_ns(ack.segment_time) - 1.0;
         let growth = self.gain() * self.mss / self.cwnd;
         let shrink = if excess > 0.0 { self.config.decrease_constant * excess - growth } else { -growth };
         if shrink <= 0.0 {

@@ -41,6 +41,8 @@ pub struct Data {
     pub rtt: Option<Span>,
     /// The receiver's own smoothed RTT; zero before the first sample.
     pub srtt: Span,
+    /// How long a segment takes at the bottleneck; zero before the first pair.
+    pub segment_time: Span,
     /// Bytes that were permitted and had not arrived before it.
     pub in_flight: u64,
     /// The window was the limit within the last RTT.
@@ -64,6 +66,7 @@ impl<C: Controller + ?Sized> WindowControl for Box<C> {
             in_flight: flight,
             rtt: data.rtt,
             srtt: data.srtt,
+            segment_time: data.segment_time,
             delivered: data.edge,
             prior_delivered: data.end,
             cwnd_limited: data.limited,
@@ -174,6 +177,8 @@ pub struct Outgoing {
 const MAX_WINDOW: u64 = (1 << 30) - 1;
 /// A pause is one round trip and at least this (RFC 6298's usual floor in practice, Linux TCP_RTO_MIN).
 const MIN_PAUSE: Span = Span::from_millis(200);
+/// Packet pairs that the time of a segment is averaged over.
+const PAIR_MEMORY: u64 = 16;
 /// Segments above a hole that make it a loss where there are no timestamps (F.2).
 const DUPLICATES: u64 = 3;
 
@@ -196,6 +201,9 @@ pub struct Receiver<W> {
     /// Labels that left before this say nothing: a retransmission was seen.
     labels_from: Time,
     srtt: Span,
+    /// The last segment, for packet pairs: when it came, where it ended, what it echoed.
+    before: Option<(Time, u64, u32)>,
+    segment_time: Span,
     round_edge: u64,
     round_bytes: u64,
     /// When a segment last used its permission to the end.
@@ -221,6 +229,8 @@ impl<W: WindowControl> Receiver<W> {
             recover: 0,
             labels_from: Time::ZERO,
             srtt: Span::ZERO,
+            before: None,
+            segment_time: Span::ZERO,
             round_edge: 0,
             round_bytes: 0,
             used_at: None,
@@ -304,6 +314,7 @@ impl<W: WindowControl> Receiver<W> {
         let lost = self.is_retransmission(segment, start);
         self.notice_pause(segment.now, lost);
         let rtt = if lost { None } else { self.sample(segment, end) };
+        self.note_pair(segment, start, end);
         self.note_use(segment, end);
         let in_flight = self.edge.saturating_sub(self.received.next());
         self.note_highest(segment, end);
@@ -325,6 +336,7 @@ impl<W: WindowControl> Receiver<W> {
                 got,
                 rtt,
                 srtt: self.srtt,
+                segment_time: self.segment_time,
                 in_flight,
                 limited: !self.host_limits && self.used_at.is_some_and(|at| segment.now.since(at) <= self.srtt),
                 drained: self.edge.saturating_sub(self.received.next()) <= 2 * self.mss,
@@ -370,6 +382,20 @@ impl<W: WindowControl> Receiver<W> {
         }
         self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
         Some(rtt)
+    }
+
+    /// Two segments that one ACK released arrive as far apart as the bottleneck sent them.
+    fn note_pair(&mut self, segment: &Segment, start: u64, end: u64) {
+        let Some((_, tsecr)) = segment.timestamps else { return };
+        let whole = segment.len == segment.wire && u64::from(segment.wire) >= self.mss - self.mss / 4;
+        if let Some((at, ended, echoed)) = self.before.replace((segment.now, end, tsecr))
+            && whole
+            && (ended, echoed) == (start, tsecr)
+        {
+            let gap = segment.now.since(at);
+            let old = self.segment_time;
+            self.segment_time = if old == Span::ZERO { gap } else { old - old / PAIR_MEMORY + gap / PAIR_MEMORY };
+        }
     }
 
     /// Whether the segment used the permission it had when it left to within a segment (F.4), give or take a tick of its label.

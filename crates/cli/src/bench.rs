@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lowtide_lab::run::{self, Options};
@@ -85,6 +85,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Between the starts of the first runs: a laboratory that starts loads programs into the kernel, and its neighbour, in slow start
+/// just then, would take the host's delay for a queue.
+const APART: Duration = Duration::from_secs(3);
+
 /// One run that is owed.
 struct Owed {
     scenario: Scenario,
@@ -115,16 +119,18 @@ fn owed(args: &Args, tables: &[Table], out: &std::path::Path) -> Result<Vec<Owed
 fn run_all(owed: &[Owed], jobs: usize, options: &Options) -> Result<()> {
     let (next, failed, progress) = (AtomicUsize::new(0), Mutex::new(None), Mutex::new(Progress::new(owed, jobs)));
     std::thread::scope(|scope| {
-        for _ in 0..jobs.min(owed.len()) {
-            scope.spawn(|| {
+        for worker in 0..jobs.min(owed.len()) {
+            let (next, failed, progress) = (&next, &failed, &progress);
+            scope.spawn(move || {
+                std::thread::sleep(APART * worker as u32);
                 while let Some(one) = owed.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if lock(&failed).is_some() || options.stop.load(Ordering::Relaxed) {
+                    if lock(failed).is_some() || options.stop.load(Ordering::Relaxed) {
                         return;
                     }
                     match run_one(one, options) {
-                        Ok(stalled) => lock(&progress).step(one, stalled),
+                        Ok(stalled) => lock(progress).step(one, stalled),
                         Err(e) => {
-                            lock(&failed).get_or_insert(e.context(one.scenario.name.clone()));
+                            lock(failed).get_or_insert(e.context(one.scenario.name.clone()));
                         }
                     }
                 }

@@ -41,6 +41,7 @@ struct cc_ack {
 	u64 now, acked, in_flight;
 	u64 rtt;                           // CC_NONE: no sample
 	u64 srtt;
+	u64 segment;                       // how long a segment takes at the bottleneck; 0: unknown
 	u64 delivered, prior_delivered;    // any clock that rises with delivery: the clock of rounds
 	u8 limited, in_recovery;
 	u8 drained;                        // receiver only: the old permission has been used up
@@ -89,9 +90,9 @@ INLINE u64 cc_target(const struct cc *c)
 
 // A burst is a queue to whoever comes behind it, which its first segment does not see: the queueing delay of that one at which
 // the burst's last bit is at the target. Below the time of the window's floor there is nothing to aim at.
-INLINE u64 cc_aim(const struct cc *c, u64 srtt)
+INLINE u64 cc_aim(const struct cc *c, u64 segment)
 {
-	u64 target = cc_target(c), segment = c->mss * srtt / max_u64(cc_window(c), 1);
+	u64 target = cc_target(c);
 
 	return max_u64(target - min_u64(c->burst * segment, target), min_u64(CC_MIN_SEGMENTS * segment, target));
 }
@@ -121,7 +122,7 @@ INLINE void cc_slow_start(struct cc *c, const struct cc_ack *a)
 // Per RTT: + GAIN up to the target, + max(GAIN - W (qd/T - 1), -W/2) above it, in proportion to what was acknowledged.
 INLINE void cc_avoid(struct cc *c, const struct cc_ack *a, u64 queueing)
 {
-	u64 target = cc_aim(c, a->srtt), excess = 0, growth, due;
+	u64 target = cc_aim(c, a->segment), excess = 0, growth, due;
 
 	if (queueing == CC_NONE)
 		return;

@@ -120,6 +120,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 	a.acked = min_u64(s->got, CC_MAX_ACKED);
 	a.rtt = s->rtt;
 	a.srtt = p->srtt;
+	a.segment = f->segment;
 	a.delivered = now;
 	// Without a label to tell, a round lasts two smoothed RTTs.
 	a.prior_delivered = s->sent != RX_UNKNOWN ? s->sent : now > 2 * p->srtt ? now - 2 * p->srtt : 0;

@@ -13,6 +13,7 @@
 #define RX_MIN_SEGMENTS 2
 #define RX_SAMPLE_BYTES 512                // spec D.3: a small packet is serialised faster than a full one
 #define RX_MAX_MSS 65535
+#define RX_PAIRS 16                        // packet pairs that the time of a segment is averaged over
 
 // An outgoing segment: when it left, what it permitted and what its echo will be called.
 struct rx_record {
@@ -32,6 +33,8 @@ struct rx {
 	u32 found[2];                      // where the last searches ended, by edge and by TSval
 	u64 srtt;                          // the path's, when last told
 	u64 told, untold_rtt;              // see path_tells
+	u64 segment;                       // how long one takes at the bottleneck, 0: unknown
+	u32 pair_end, pair_tsecr;          // where the last one ended, and what it echoed
 	u32 untold, untold_limited;
 	u8 ws, timestamps, sending, receiving, hole, recovering, managed, pad;
 	struct rx_record ring[RX_RECORDS];
@@ -241,6 +244,18 @@ INLINE void rx_advance(struct rx *f, const struct rx_in *i, struct rx_seen *s)
 	s->got = end - from;
 }
 
+// Two segments that one ACK released arrive as far apart as the bottleneck sent them.
+INLINE void rx_pair(struct rx *f, const struct rx_in *i)
+{
+	u64 gap = i->now - f->last_data;
+
+	if (f->timestamps && i->seq == f->pair_end && i->tsecr == f->pair_tsecr && i->len == i->wire &&
+	    i->wire >= f->largest - f->largest / 4 && gap < RX_LABEL_NS)
+		f->segment = f->segment ? f->segment - f->segment / RX_PAIRS + gap / RX_PAIRS : gap;
+	f->pair_end = i->seq + i->len;
+	f->pair_tsecr = i->tsecr;
+}
+
 // Everything an incoming segment with payload says (spec F.5, steps 1 to 4).
 INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s)
 {
@@ -267,6 +282,7 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s)
 		f->retransmissions++;
 	} else {
 		rx_measure(f, i, s);
+		rx_pair(f, i);
 	}
 	if (s->retransmitted || i->ce)
 		s->lost = rx_new_episode(f, i->seq);

@@ -38,6 +38,7 @@ impl Pair {
             in_flight: ack.in_flight,
             rtt: ack.rtt.map_or(UNKNOWN, Span::nanos),
             srtt: ack.srtt.nanos(),
+            segment: ack.segment_time.nanos(),
             delivered: ack.delivered,
             prior_delivered: ack.prior_delivered,
             limited: ack.cwnd_limited,
@@ -74,6 +75,7 @@ fn random_life(seed: u64) -> f64 {
     let mut pair = Pair::new(rng.random_range(500..9000), rng.random(), rng.random_range(0..4));
     let mss = pair.mss;
     let base = rng.random_range(MS / 5..300 * MS);
+    let segment = rng.random_range(0..2) * rng.random_range(1000..20 * MS);
     let (mut now, mut srtt, mut queue, mut recovery) = (0u64, 0u64, 0u64, 0u32);
     let mut worst = 0.0f64;
     for _ in 0..rng.random_range(50..500) {
@@ -101,6 +103,7 @@ fn random_life(seed: u64) -> f64 {
             in_flight,
             rtt: (rng.random_range(0..20) > 0).then(|| Span::from_nanos(rtt)),
             srtt: Span::from_nanos(srtt),
+            segment_time: Span::from_nanos(segment),
             delivered: pair.delivered,
             prior_delivered: prior,
             cwnd_limited: rng.random_range(0..5) > 0,
@@ -228,8 +231,7 @@ fn a_burst_ends_at_the_target() {
     let change = |enhanced: bool, base_ms: u64, queueing_us: u64| {
         let mut flow = Controller::new(0, 1500, 16 * 1500, enhanced, false);
         flow.set_burst(3);
-        // Eight segments in 96 ms: a segment takes 12.
-        let ack = |at, acked, rtt_us: u64| native::Ack { srtt: 96 * MS, acked, ..plain(at, acked, rtt_us * 1000) };
+        let ack = |at, acked, rtt_us: u64| native::Ack { srtt: 96 * MS, segment: 12 * MS, acked, ..plain(at, acked, rtt_us * 1000) };
         flow.on_ack(&ack(0, 0, base_ms * 1000));
         flow.on_loss(0, 96 * MS);
         (1..4).for_each(|at| flow.on_ack(&ack(at, 0, base_ms * 1000 + queueing_us)));

@@ -27,6 +27,8 @@ pub struct Ack {
     pub rtt: u64,
     /// ns.
     pub srtt: u64,
+    /// How long a segment takes at the bottleneck, ns; zero: unknown.
+    pub segment: u64,
     /// The clock of rounds now.
     pub delivered: u64,
     /// The clock of rounds when what is acknowledged was sent.

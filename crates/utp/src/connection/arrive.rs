@@ -149,6 +149,7 @@ impl Connection {
             rate: None,
             cwnd_limited: std::mem::take(&mut self.limited),
             in_recovery: false,
+            ..Ack::default()
         });
     }
 

@@ -158,6 +158,7 @@ impl Sender {
             rate,
             cwnd_limited: delivery.may_grow && self.used.limited(),
             in_recovery: self.in_recovery(),
+            ..Ack::default()
         });
     }
 
