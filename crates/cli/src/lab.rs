@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use lowtide_lab::run::Options;
-use lowtide_lab::{run, series, site};
+use lowtide_lab::{link, run, series, site};
 use lowtide_scenario::{ResultDir, Scenario, Summary};
 
 use crate::human;
@@ -56,6 +56,9 @@ pub fn options() -> Result<Options> {
     site::ready().context(
         "the laboratory makes network namespaces and TUN devices, for which Linux wants root: run it with sudo, or the same scenario with `lowtide sim`",
     )?;
+    if !link::may_run_first() {
+        eprintln!("lowtide: the link cannot be put before other programs (SCHED_FIFO needs CAP_SYS_NICE, and a cgroup with real-time time): leave the machine otherwise idle");
+    }
     let lowtide = std::env::current_exe().context("where is this program?")?;
     Ok(Options { lowtide, stop: interrupt::flag()? })
 }

@@ -71,7 +71,7 @@ impl Link {
         };
         let thread = thread::Builder::new().name("link".into()).spawn(move || {
             if fifo {
-                run_first();
+                run_first(); // Where it may not, the lateness shows it.
             }
             worker.run(&stopped)?;
             let [there, back] = worker.paths.map(Path::seen);
@@ -99,14 +99,19 @@ impl Drop for Link {
     }
 }
 
-/// Puts the calling thread before all ordinary ones. Where that is not allowed the lateness shows it.
+/// Whether a link's thread may be put before all ordinary ones; where it may not, it is as late as the machine is busy.
+pub fn may_run_first() -> bool {
+    thread::spawn(run_first).join().unwrap_or(false)
+}
+
+/// Puts the calling thread before all ordinary ones; false where that is not allowed.
 #[expect(unsafe_code, reason = "nix has no sched_setscheduler")]
-fn run_first() {
+fn run_first() -> bool {
     // SAFETY: `parameters` is a valid sched_param for the length of the call; 0 means the calling thread.
     unsafe {
         let mut parameters: libc::sched_param = std::mem::zeroed();
         parameters.sched_priority = 1;
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters);
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) == 0
     }
 }
 

@@ -96,12 +96,12 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
         .map(|j| Reflector::new(&site.server, SERVER, j.port))
         .collect::<Result<Vec<_>>>()?;
     // A failure in one flow ends the others: their threads watch this flag and the caller's.
-    let stop = AtomicBool::new(false);
+    let stop = Arc::new(AtomicBool::new(false));
     let ground =
         Ground { client: &site.client, server: &site.server, lowtide: Some(&options.lowtide), folder: folder.path(), zero, stop: &stop };
     let done = AtomicBool::new(false);
     let traces = thread::scope(|scope| {
-        let flows: Vec<_> = jobs.iter().map(|job| scope.spawn(|| follow(job, &ground, &options.stop))).collect();
+        let flows: Vec<_> = jobs.iter().map(|job| scope.spawn(|| follow(job, &ground, &stop))).collect();
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 stop.fetch_or(options.stop.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -128,13 +128,13 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
 }
 
 /// One flow from its server to its last sample.
-fn follow(job: &Job, ground: &Ground<'_>, interrupt: &Arc<AtomicBool>) -> Result<Trace> {
+fn follow(job: &Job, ground: &Ground<'_>, stop: &Arc<AtomicBool>) -> Result<Trace> {
     let mut trace = Trace { job: job.clone(), samples: Vec::new(), said: Said::default(), echoes: None };
     let result = match job.work {
         Work::Call(beat) => {
             let at = |seconds: f64| ground.zero + Span::from_secs_f64(seconds);
             let call =
-                Call::new(ground.client, (SERVER, job.port).into(), beat, at(job.runs.start), at(job.runs.end), Arc::clone(interrupt))?;
+                Call::new(ground.client, (SERVER, job.port).into(), beat, at(job.runs.start), at(job.runs.end), Arc::clone(stop))?;
             call.join().map(|echoes| trace.echoes = Some(echoes))
         }
         Work::Iperf { .. } => ground.run(job, None).map(|said| trace.said = said),

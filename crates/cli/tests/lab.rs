@@ -1,0 +1,112 @@
+//! `lowtide lab` from outside: what it writes, and that nothing of it is left after an end, an error or Ctrl-C. Needs root;
+//! without it each test says that it was skipped.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+const HEAD: &str = "duration_s = 2.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 20.0\n";
+const QUEUES: [&str; 3] = ["drop_tail\", ms = 100", "codel\"", "fq_codel\""];
+const FLOWS: &str = "[[flows]]\nname = \"bulk\"\ncc = \"cubic\"\n[[flows]]\nname = \"call\"\nkind = \"udp\"\ntraffic = { kind = \"cbr\", rate_kbps = 75.2, packet_bytes = 188 }\n";
+
+/// Marked in its environment, which everything that it starts inherits.
+fn lowtide(mark: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+    command.env("LOWTIDE_TEST", mark).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn scenario(dir: &Path, queue: &str, flows: &str) -> String {
+    let path = dir.join("scenario.toml");
+    fs::write(&path, format!("{HEAD}queue = {{ kind = \"{queue} }}\n{flows}")).expect("writable");
+    path.display().to_string()
+}
+
+fn root(test: &str) -> bool {
+    let ready = lowtide_lab::site::ready();
+    if let Err(e) = &ready {
+        // Not eprintln: the test harness would swallow it.
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {e:#}");
+    }
+    ready.is_ok()
+}
+
+/// The command lines of the processes with that mark.
+fn marked(mark: &Path) -> Vec<String> {
+    let mark = format!("LOWTIDE_TEST={}", mark.display());
+    let of = |process: fs::DirEntry| {
+        let read = |what: &str| fs::read(process.path().join(what)).map(|text| String::from_utf8_lossy(&text).replace('\0', " "));
+        read("environ").ok()?.contains(&mark).then(|| read("cmdline").unwrap_or_default())
+    };
+    fs::read_dir("/proc").expect("/proc").flatten().filter_map(of).collect()
+}
+
+/// A namespace without a name lives as long as a process holds it, and a device as long as its namespace: with the processes all
+/// is gone.
+fn assert_nothing_left(mark: &Path) {
+    for _ in 0..50 {
+        if marked(mark).is_empty() {
+            return;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    panic!("still there: {:?}", marked(mark));
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn every_discipline_runs_and_its_result_is_a_folder() {
+    if !root("every_discipline_runs_and_its_result_is_a_folder") {
+        return;
+    }
+    for queue in QUEUES {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (file, out) = (scenario(dir.path(), queue, FLOWS), dir.path().join("result"));
+        let output = lowtide(dir.path(), &["lab", &file, "--json", "--out", &out.display().to_string()]).output().expect("lowtide starts");
+        assert!(output.status.success(), "{queue}: {}", text(&output));
+        let result = lowtide_scenario::ResultDir::read(&out).expect("a result");
+        let series = result.series.expect("series");
+        assert!(result.summary.flows[0].goodput_bps > 5e6 && result.summary.lateness_ms.is_some(), "{queue}: {:?}", result.summary);
+        assert!(series.flows.iter().any(|p| p.flow == "bulk" && p.cwnd_bytes > 0.0), "{queue}");
+        assert!(series.flows.iter().any(|p| p.flow == "call" && p.rtt_ms >= 20.0), "{queue}");
+        assert!(series.queues.iter().any(|p| p.bottleneck == "forward" && p.queue_bytes > 0.0), "{queue}");
+        assert_nothing_left(dir.path());
+    }
+}
+
+#[test]
+fn nothing_is_left_after_ctrl_c() {
+    if !root("nothing_is_left_after_ctrl_c") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = scenario(dir.path(), QUEUES[0], FLOWS);
+    let out = dir.path().join("result").display().to_string();
+    let mut child = lowtide(dir.path(), &["lab", &file, "--out", &out, "--set", "duration_s=600"]).spawn().expect("lowtide starts");
+    sleep(Duration::from_millis(1500));
+    assert!(marked(dir.path()).iter().any(|line| line.starts_with("curl")), "its programs run: {:?}", marked(dir.path()));
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it can be interrupted");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(1), "interrupted");
+    assert_nothing_left(dir.path());
+    assert!(!Path::new(&out).exists(), "half a result is none");
+}
+
+#[test]
+fn nothing_is_left_after_an_error() {
+    if !root("nothing_is_left_after_an_error") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = scenario(dir.path(), QUEUES[0], &format!("{FLOWS}[[flows]]\nname = \"odd\"\ncc = \"no_such_control\"\n"));
+    let output = lowtide(dir.path(), &["lab", &file, "--set", "duration_s=600"]).output().expect("lowtide starts");
+    assert!(output.status.code() == Some(1) && text(&output).contains("no_such_control"), "{}", text(&output));
+    assert_nothing_left(dir.path());
+}
