@@ -1,5 +1,6 @@
 //! `lowtide papers`: runs the papers' experiments and sets what was measured beside what was reported.
 
+mod after;
 mod claims;
 mod experiment;
 mod figure;

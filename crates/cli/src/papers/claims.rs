@@ -2,8 +2,9 @@
 //!
 //! `points` is an array of maps: the swept values by name (`p.rtt`), and per metric a map by flow group (`p.share.lbe`).
 //! `beside` holds the points of companions by their names and of other experiments by their ids. Helpers: `mean([…])`,
-//! `largest([…])`, `smallest([…])`, `rising([…])` and `falling([…])` (strictly), `spearman(xs, ys)`, `every(points, |p| …)`, which is `all` but an error where there is no point, `near(got, want, part, least)`,
-//! and `at(points, "rtt", 20.0)`, the first point there.
+//! `median([…])`, `sd([…])`, `largest([…])`, `smallest([…])`, `rising([…])` and `falling([…])` (strictly), `spearman(xs, ys)`,
+//! `from_on(xs, conditions)`, the smallest x from which on the condition holds, `every(points, |p| …)`, which is `all` but an error
+//! where there is no point, `near(got, want, part, least)`, and `at(points, "rtt", 20.0)`, the first point there.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +35,9 @@ impl Judge {
         engine.register_fn("smallest", |values: Array| numbers(&values).into_iter().fold(f64::NAN, f64::min));
         engine.register_fn("rising", |values: Array| numbers(&values).windows(2).all(|w| w[0] < w[1]));
         engine.register_fn("falling", |values: Array| numbers(&values).windows(2).all(|w| w[0] > w[1]));
+        engine.register_fn("median", |values: Array| median(numbers(&values)));
+        engine.register_fn("sd", |values: Array| sd(&numbers(&values)));
+        engine.register_fn("from_on", |xs: Array, holds: Array| from_on(&numbers(&xs), &holds));
         engine.register_fn("spearman", |x: Array, y: Array| spearman(&numbers(&x), &numbers(&y)));
         let array = |points: Vec<rhai::Map>| points.into_iter().map(Dynamic::from_map).collect::<Array>();
         let beside = beside.into_iter().map(|(name, points)| (name.into(), array(points).into())).collect();
@@ -60,6 +64,29 @@ fn numbers(values: &Array) -> Vec<f64> {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+fn sd(values: &[f64]) -> f64 {
+    let m = mean(values);
+    mean(&values.iter().map(|v| (v - m) * (v - m)).collect::<Vec<_>>()).sqrt()
+}
+
+/// The smallest x from which on the condition holds at every one; beyond all numbers if it does not hold at the largest (and not
+/// infinite: Rhai compares floats relatively, and nothing is above infinity's quotient).
+fn from_on(xs: &[f64], holds: &Array) -> f64 {
+    let fails = |i: usize| !holds.get(i).is_some_and(|h| h.as_bool() == Ok(true));
+    let last_failure = (0..xs.len()).filter(|&i| fails(i)).map(|i| xs[i]).fold(f64::NEG_INFINITY, f64::max);
+    xs.iter().copied().filter(|x| *x > last_failure).fold(f64::MAX, f64::min)
 }
 
 /// Spearman's rank correlation: Pearson's over mean ranks.
@@ -108,6 +135,9 @@ mod tests {
         );
         let paired = "every(points.filter(|p| p.rtt < 50), |p| p.share.lbe > at(beside[\"other\"], \"rtt\", p.rtt).share.lbe)";
         assert!(judge.holds(paired).expect("decidable"));
+        assert!(judge.holds("from_on(points.map(|p| p.rtt), points.map(|p| p.share.lbe < 0.9)) == 100.0").expect("decidable"));
+        assert!(judge.holds("from_on([1.0, 2.0, 3.0], [true, true, false]) > 3.0").expect("decidable"));
+        assert!(judge.holds("median([3, 1.0, 2.0]) == 2.0 && sd([1.0, 3.0]) == 1.0").expect("decidable"));
     }
 
     #[test]

@@ -110,7 +110,8 @@ pub struct Sweep {
 pub struct Axes {
     /// The panel's caption; the experiment's title if absent.
     pub title: Option<String>,
-    /// The sweep on the x axis, or `time` for series of the first run; none for a table.
+    /// The sweep on the x axis, `time` for series of the first run, or `after drop` for its tracks over the packets after a
+    /// drop (`after.rs`); none for a table.
     pub x: Option<String>,
     /// The metric on the y axis, as claims write it (`share.lbe`), or over time a track (`cwnd.lbe`).
     pub y: Vec<String>,
@@ -123,6 +124,10 @@ pub struct Axes {
     /// The variant or swept value of the points to draw, or a list of them; all if absent.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
+    /// The sweep on the y axis of a heat map, whose colour is then `y`.
+    pub rows: Option<String>,
+    /// What a heat map's palest and darkest cells stand for; the least and the most of its own cells if absent.
+    pub range: Option<(f64, f64)>,
     /// Labels with units.
     pub x_label: String,
     /// Label with units.
@@ -172,9 +177,14 @@ fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Axes>, D::Er
 }
 
 impl Axes {
-    /// Whether x is time.
+    /// Whether a curve is one run's course: over time, or over the packets after a drop.
     pub fn over_time(&self) -> bool {
-        self.x.as_deref() == Some("time")
+        self.x.as_deref() == Some("time") || self.after_drops()
+    }
+
+    /// Whether x counts the packets after a drop.
+    pub fn after_drops(&self) -> bool {
+        self.x.as_deref() == Some("after drop")
     }
 
     /// Whether `point` is drawn.
@@ -240,6 +250,12 @@ impl Experiment {
         self.plot.iter().any(Axes::over_time)
     }
 
+    /// Whether its runs' packet events are looked at.
+    pub fn watches_packets(&self) -> bool {
+        let named = |expression: &String| ["_after.", ".drops."].iter().any(|name| expression.contains(name));
+        self.plot.iter().any(Axes::after_drops) || self.derive.values().any(named)
+    }
+
     /// The points of a run of that extent. Companions do not run in the laboratory.
     pub fn points(&self, extent: Extent) -> Vec<Point> {
         let repeat = match (extent, &self.lab) {
@@ -297,6 +313,12 @@ impl Point {
         let along = sweep.along.iter().filter_map(|(key, values)| Some((key.clone(), values.get(nth?)?.clone())));
         point.set.extend(along);
         point
+    }
+
+    /// The number at which it stands in a sweep.
+    pub fn number(&self, sweep: &str) -> Option<f64> {
+        let (_, value) = self.at.iter().find(|(name, _)| name == sweep)?;
+        value.as_float().or_else(|| value.as_integer().map(|i| i as f64))
     }
 
     /// `rtt=20 variant=rl`, for messages and folder names.

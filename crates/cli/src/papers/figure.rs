@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lowtide_scenario::Series;
-
 use super::experiment::{Axes, Extent, Point};
 use super::outcome::{Measured, Outcome};
-use super::tracks::tracks;
+use super::tracks::Tracks;
+use crate::report::heat::HeatMap;
 use crate::report::{Curve, Plot, Stroke, setting};
 
 /// What was run, in words: the fixed parameters, the seeds.
@@ -31,8 +30,8 @@ pub fn plot_of(outcome: &Outcome, axes: &Axes) -> Plot {
     let experiment = outcome.experiment;
     let mut curves = Vec::new();
     for m in outcome.measured.iter().filter(|m| axes.shows(&m.point)) {
-        match &m.series {
-            Some(series) if axes.over_time() => over_time(&mut curves, axes, m, series),
+        match &m.tracks {
+            Some(tracks) if axes.over_time() => over_time(&mut curves, axes, m, tracks),
             _ => over_sweep(&mut curves, outcome, axes, m),
         }
     }
@@ -45,7 +44,17 @@ pub fn plot_of(outcome: &Outcome, axes: &Axes) -> Plot {
         true => format!("{}: {title}. {}", experiment.place, setting_of(outcome).replace(&seeds(outcome), "seed 1")),
         false => format!("{}: {title}. {}", experiment.place, setting_of(outcome)),
     };
-    Plot { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), curves, marks: !axes.over_time() }
+    Plot { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), curves, marks: !axes.over_time() || axes.after_drops() }
+}
+
+/// The heat map of a panel over two sweeps; none if it is none.
+pub fn map_of(outcome: &Outcome, axes: &Axes) -> Option<HeatMap> {
+    let (x, rows, metric) = (axes.x.as_deref()?, axes.rows.as_deref()?, axes.y.first()?);
+    let cell = |m: &Measured| Some((m.point.number(x)?, m.point.number(rows)?, axes.drawn(m.values.named(metric)?)));
+    let cells = outcome.measured.iter().filter(|m| axes.shows(&m.point)).filter_map(cell).collect();
+    let shade = axes.range.map_or_else(String::new, |(pale, dark)| format!(" Colour: {metric}, pale {pale}, dark {dark}."));
+    let title = format!("{}{shade}", plot_of(outcome, axes).title);
+    Some(HeatMap { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), cells, range: axes.range })
 }
 
 impl Axes {
@@ -61,7 +70,7 @@ fn place(point: &Point, axes: &Axes, metric: &str) -> (Option<f64>, String) {
     let mut at = None;
     for (name, value) in &point.at {
         if Some(name.as_str()) == axes.x.as_deref() {
-            at = value.as_float().or_else(|| value.as_integer().map(|i| i as f64));
+            at = point.number(name);
         } else {
             rest.push(value.as_str().map_or_else(|| format!("{name} {value}"), str::to_owned));
         }
@@ -96,8 +105,7 @@ fn over_sweep(curves: &mut Vec<Curve>, outcome: &Outcome, axes: &Axes, m: &Measu
 }
 
 /// A curve for every flow or bottleneck that a track's name means: `cwnd.lbe` is also that of `lbe.1`, `lbe.2`, ….
-fn over_time(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured, series: &Series) {
-    let tracks = tracks(series);
+fn over_time(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured, tracks: &Tracks) {
     for y in &axes.y {
         let Some((quantity, wanted)) = y.split_once('.') else { continue };
         let Some(named) = tracks.get(quantity) else { continue };

@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use lowtide_scenario::events::EVENTS;
 use lowtide_scenario::series::FLOWS;
-use lowtide_scenario::{Scenario, Summary, Topology};
+use lowtide_scenario::{Scenario, Series, Summary, Topology};
+use lowtide_sim::trace::Request;
 use lowtide_units::Span;
 
 use super::experiment::{Experiment, Extent, Point};
-use super::measure;
-use super::tracks::Derived;
+use super::tracks::{self, Derived, Tracks};
+use super::{after, measure};
 
 /// One simulation.
 pub struct Job<'a> {
@@ -115,14 +117,18 @@ impl Job<'_> {
     fn run(&self) -> Result<()> {
         let interval = self.needs_series().then(|| Span::from_millis_f64(self.experiment.series_ms));
         let named = || self.scenario.name.clone();
-        let outcome = lowtide_sim::run_sampled(&self.scenario, self.scenario.seed, interval).with_context(named)?;
         fs::create_dir_all(&self.dir)?;
+        let request = Request { folder: self.dir.clone(), events: self.experiment.watches_packets(), ..Request::default() };
+        let outcome = lowtide_sim::run_watched(&self.scenario, self.scenario.seed, interval, &request).with_context(named)?;
         if self.needs_series() {
             let seen = measure::of_run(&outcome.summary).to_map(self.experiment, &Point::default());
-            Derived::new(self.experiment, seen, &outcome.series).with_context(named)?.write(&self.dir)?;
+            let tracks = tracks_of(self.experiment, &outcome.series, &self.dir).with_context(named)?;
+            Derived::new(self.experiment, seen, tracks).with_context(named)?.write(&self.dir)?;
         }
         if self.keep {
             outcome.series.write(&self.dir)?;
+        } else if request.events {
+            fs::remove_file(self.dir.join(EVENTS))?;
         }
         self.write(&outcome.summary)
     }
@@ -133,6 +139,18 @@ impl Job<'_> {
         summary.write(&self.dir).with_context(|| format!("{}: cannot be written", self.dir.display()))?;
         Ok(fs::write(self.dir.join("scenario.toml"), self.text()?)?)
     }
+}
+
+/// What a run's series hold, and its packet events where the experiment looks at them.
+///
+/// # Errors
+/// Packet events that are not there.
+pub fn tracks_of(experiment: &Experiment, series: &Series, dir: &Path) -> Result<Tracks> {
+    let mut all = tracks::tracks(series);
+    if experiment.watches_packets() {
+        all.extend(after::tracks(dir)?);
+    }
+    Ok(all)
 }
 
 /// Says how far it is and how long it will take: on a terminal in one line that changes, elsewhere now and then.

@@ -10,7 +10,7 @@ use super::claims::Judge;
 use super::experiment::{Claim, Experiment, Extent, Point};
 use super::lab::{self, Compared};
 use super::measure::{self, Values};
-use super::tracks::Derived;
+use super::tracks::{Derived, Tracks};
 use super::{Folders, jobs};
 
 /// A point with what was measured there.
@@ -18,7 +18,7 @@ pub struct Measured {
     pub point: Point,
     pub values: Values,
     /// Of the first run, where a plot over time draws it.
-    pub series: Option<Series>,
+    pub tracks: Option<Tracks>,
 }
 
 /// A claim and what became of it.
@@ -77,8 +77,10 @@ pub fn read_back(out: &Path, experiment: &Experiment, extent: Extent) -> Result<
             Ok(values)
         };
         let runs = (1..=point.repeat).map(one).collect::<Result<Vec<_>>>()?;
-        let series = if experiment.draws_series() { Series::read(&jobs::dir_of(out, experiment, &point, 1))? } else { None };
-        Ok(Measured { values: Values::mean(&runs), point, series })
+        let first = jobs::dir_of(out, experiment, &point, 1);
+        let series = if experiment.draws_series() { Series::read(&first)? } else { None };
+        let tracks = series.map(|series| jobs::tracks_of(experiment, &series, &first)).transpose()?;
+        Ok(Measured { values: Values::mean(&runs), point, tracks })
     };
     experiment.points(extent).into_iter().map(read).collect()
 }

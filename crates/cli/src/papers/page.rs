@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::experiment::{Experiment, Extent};
+use super::experiment::{Axes, Experiment, Extent};
 use super::figure;
 use super::lab::Compared;
 use super::outcome::{Outcome, Verdict};
@@ -96,13 +96,9 @@ fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
         page.paragraph(note);
     }
     for (panel, axes) in experiment.plot.iter().enumerate() {
-        let plot = figure::plot_of(outcome, axes);
         let number = if experiment.plot.len() > 1 { format!("-{}", panel + 1) } else { String::new() };
         let csv = format!("data/{}{number}.csv", experiment.id.replace('/', "-"));
-        fs::write(out.join(&csv), plot.csv()).with_context(|| format!("{csv}: cannot be written"))?;
-        if axes.x.is_some() {
-            page.plot(&plot, Some(&csv));
-        }
+        fs::write(out.join(&csv), panel_of(page, outcome, axes, &csv)).with_context(|| format!("{csv}: cannot be written"))?;
     }
     page.subheading("What the paper says");
     page.cells(&["claim", "the paper says", "as a rule", "result"], &outcome.verdicts.iter().map(claim_row).collect::<Vec<_>>());
@@ -111,6 +107,19 @@ fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
     page.table(&head.iter().map(String::as_str).collect::<Vec<_>>(), &rows);
     laboratory(page, experiment, &outcome.lab);
     Ok(())
+}
+
+/// Draws a panel; its data.
+fn panel_of(page: &mut Page, outcome: &Outcome, axes: &Axes, csv: &str) -> String {
+    if let Some(map) = figure::map_of(outcome, axes) {
+        page.figure(&map.svg(), &map.title, Some(csv));
+        return map.csv();
+    }
+    let plot = figure::plot_of(outcome, axes);
+    if axes.x.is_some() {
+        page.plot(&plot, Some(csv));
+    }
+    plot.csv()
 }
 
 fn claim_row(verdict: &Verdict) -> Vec<Cell> {

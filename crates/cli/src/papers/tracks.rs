@@ -2,10 +2,12 @@
 //!
 //! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes;
 //! `computed`, the same once for every acknowledgement; `flight`, what both ends permit; `rate` and its mean since time zero
-//! `mean`, Mbit/s; `rtt`, `queueing`, `wait`, ms), by bottleneck (`run.queue.forward`, ms), and Jain's index of what all flows
-//! carried so far (`run.fairness.all`). A track knows `between(a, b)` in seconds, `mean()`, `sd()`, `min()`,
+//! `mean`, Mbit/s; `received`, bytes; `rtt`, `queueing`, `wait`, ms), by bottleneck (`run.queue.forward`, ms), and Jain's index of
+//! what all flows carried so far (`run.fairness.all`). A track knows `between(a, b)` in seconds, `mean()`, `sd()`, `min()`,
 //! `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)`, `plus(track)`, `quantile(q)`,
-//! `at_most(x)`, the part of the points that is, and `falls_below(x)`, the times at which it does.
+//! `at_most(x)`, the part of the points that is, and `falls_below(x)`, the times at which it does;
+//! `count()`, `peak_at()`, `dot(track)`; `pauses(s)`, the stretches of zeros longer than that, by their ends; and `peaks(part)`, the
+//! points after which the value falls below that part of itself. `after.rs` has tracks of drops and of what follows them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,8 +41,11 @@ pub const QUANTITIES: [(&str, Quantity); 7] = [
 ];
 
 /// Tracks by quantity, then by flow or bottleneck.
-pub fn tracks(series: &Series) -> BTreeMap<&'static str, BTreeMap<String, Track>> {
-    let mut all: BTreeMap<&'static str, BTreeMap<String, Track>> = BTreeMap::new();
+pub type Tracks = BTreeMap<&'static str, BTreeMap<String, Track>>;
+
+/// What the series of a run hold.
+pub fn tracks(series: &Series) -> Tracks {
+    let mut all = Tracks::new();
     for (quantity, value) in QUANTITIES {
         let points = series.flows.iter().map(|p| (&*p.flow, p.time_s, value(p)));
         all.insert(quantity, by_name(points));
@@ -48,6 +53,7 @@ pub fn tracks(series: &Series) -> BTreeMap<&'static str, BTreeMap<String, Track>
     let means: BTreeMap<String, Track> = all["rate"].iter().map(|(name, rate)| (name.clone(), rate.running())).collect();
     all.insert("fairness", BTreeMap::from([("all".to_owned(), fairness(&all["rate"]))]));
     all.insert("mean", means);
+    all.insert("received", all["rate"].iter().map(|(name, rate)| (name.clone(), rate.received())).collect());
     all.insert("queue", by_name(series.queues.iter().map(|p| (&*p.bottleneck, p.time_s, p.queue_delay_ms))));
     all
 }
@@ -64,6 +70,11 @@ fn by_name<'a>(points: impl Iterator<Item = (&'a str, f64, f64)>) -> BTreeMap<St
 }
 
 impl Track {
+    /// A track of `points`, in order.
+    pub fn new(points: Vec<(f64, f64)>) -> Track {
+        Track(Rc::new(points))
+    }
+
     /// Its points in order of time.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.0
@@ -81,15 +92,49 @@ impl Track {
         self.values().sum::<f64>() / self.0.len() as f64
     }
 
-    /// The mean since time zero, which some programs show as throughput.
-    fn running(&self) -> Track {
+    /// Its integral since time zero; each value holds for the interval that ends at it.
+    fn integral(&self) -> Track {
         let (mut sum, mut last) = (0.0, 0.0);
-        let mean = |&(t, v): &(f64, f64)| {
+        let add = |&(t, v): &(f64, f64)| {
             sum += v * (t - last);
             last = t;
-            (t, sum / t)
+            (t, sum)
         };
-        Track(Rc::new(self.0.iter().map(mean).filter(|p| p.0 > 0.0).collect()))
+        Track(Rc::new(self.0.iter().map(add).collect()))
+    }
+
+    /// The mean since time zero, which some programs show as throughput.
+    fn running(&self) -> Track {
+        Track(Rc::new(self.integral().0.iter().filter(|p| p.0 > 0.0).map(|p| (p.0, p.1 / p.0)).collect()))
+    }
+
+    /// Bytes so far, of a rate in Mbit/s.
+    fn received(&self) -> Track {
+        Track(Rc::new(self.integral().0.iter().map(|p| (p.0, p.1 * 1e6 / 8.0)).collect()))
+    }
+
+    /// Where the most of it is.
+    fn peak_at(&self) -> f64 {
+        self.0.iter().copied().reduce(|most, p| if p.1 > most.1 { p } else { most }).map_or(f64::NAN, |p| p.0)
+    }
+
+    /// The sum of its products with `other` where both have a value.
+    fn dot(&self, other: &Track) -> f64 {
+        let at = |t: f64| other.0.binary_search_by(|p| p.0.total_cmp(&t)).ok().map(|i| other.0[i].1);
+        self.0.iter().filter_map(|&(t, v)| Some(v * at(t)?)).sum()
+    }
+
+    /// Where it was zero for longer than `least`, and for how long. The track counts from its first value above zero.
+    fn pauses(&self, least: f64) -> Track {
+        let busy: Vec<f64> = self.0.iter().filter(|p| p.1 > 0.0).map(|p| p.0).collect();
+        let interval = self.0.windows(2).map(|w| w[1].0 - w[0].0).fold(f64::INFINITY, f64::min);
+        // The interval that ends at a point is the one it speaks of.
+        let pauses = busy.windows(2).map(|w| (w[1] - interval, w[1] - interval - w[0]));
+        Track(Rc::new(pauses.filter(|p| p.1 > least).collect()))
+    }
+
+    fn peaks(&self, part: f64) -> Track {
+        Track(Rc::new(self.0.windows(2).filter(|w| w[1].1 < part * w[0].1).map(|w| w[0]).collect()))
     }
 
     fn rms_from(&self, x: f64) -> f64 {
@@ -144,8 +189,8 @@ fn fairness(rates: &BTreeMap<String, Track>) -> Track {
 
 /// Evaluates `expressions` (by name) over one run. A number that the run does not have (a level never reached) is NaN.
 ///
-fn derive(expressions: &BTreeMap<String, String>, mut run: rhai::Map, series: &Series) -> Result<BTreeMap<String, f64>> {
-    for (quantity, flows) in tracks(series) {
+fn derive(expressions: &BTreeMap<String, String>, mut run: rhai::Map, tracks: Tracks) -> Result<BTreeMap<String, f64>> {
+    for (quantity, flows) in tracks {
         let flows: rhai::Map = flows.into_iter().map(|(name, track)| (name.into(), Dynamic::from(track))).collect();
         run.insert(quantity.into(), Dynamic::from_map(flows));
     }
@@ -176,8 +221,8 @@ impl Derived {
     ///
     /// # Errors
     /// An expression that cannot be computed.
-    pub fn new(experiment: &Experiment, run: rhai::Map, series: &Series) -> Result<Derived> {
-        let values = derive(&experiment.derive, run, series)?;
+    pub fn new(experiment: &Experiment, run: rhai::Map, tracks: Tracks) -> Result<Derived> {
+        let values = derive(&experiment.derive, run, tracks)?;
         let values = values.into_iter().map(|(name, v)| (experiment.derive[&name].clone(), v.is_finite().then_some(v)));
         Ok(Derived { series_ms: experiment.series_ms, values: values.collect() })
     }
@@ -224,6 +269,11 @@ fn engine() -> Engine {
     engine.register_fn("at_most", |t: &mut Track, x: f64| t.at_most(x));
     engine.register_fn("falls_below", |t: &mut Track, x: f64| t.falls_below(x).into_iter().map(Dynamic::from).collect::<rhai::Array>());
     engine.register_fn("at", |t: &mut Track, time: f64| t.at(time));
+    engine.register_fn("count", |t: &mut Track| t.0.len() as f64);
+    engine.register_fn("peak_at", |t: &mut Track| t.peak_at());
+    engine.register_fn("dot", |t: &mut Track, other: Track| t.dot(&other));
+    engine.register_fn("pauses", |t: &mut Track, least: f64| t.pauses(least));
+    engine.register_fn("peaks", |t: &mut Track, part: f64| t.peaks(part));
     engine.register_fn("plus", |t: &mut Track, other: Track| t.plus(&other));
     engine
 }
@@ -241,6 +291,7 @@ mod tests {
                 ("b", 2..) => 4e6,
                 _ => 0.0,
             },
+            goodput_bps: [0.0, 8e6, 0.0, 0.0, 4e6][i as usize],
             ..FlowPoint::at(f64::from(i), name)
         };
         Series { flows: (0..5).flat_map(|i| [flow(i, "a"), flow(i, "b")]).collect(), queues: Vec::new() }
@@ -249,7 +300,7 @@ mod tests {
     fn value(expression: &str) -> Result<f64> {
         let run = rhai::Map::from([("util".into(), Dynamic::from_float(0.5))]);
         let expressions = BTreeMap::from([("x".to_owned(), expression.to_owned())]);
-        derive(&expressions, run, &series()).map(|all| all["x"])
+        derive(&expressions, run, tracks(&series())).map(|all| all["x"])
     }
 
     #[test]
@@ -271,6 +322,14 @@ mod tests {
             ("run.fairness.all.at(1.0)", 1.0),
             ("run.fairness.all.at(4.0)", jain(&[12.0 / 4.0, 12.0 / 3.0])),
             ("run.wait.a.plus(run.cwnd.b).mean()", (0.0 + 1.0 + 9.0 + 16.0) / 4.0 + 1.0),
+            ("run.rate.a.pauses(1.5).count()", 1.0),
+            ("run.rate.a.pauses(1.5).quantile(0.5)", 2.0),
+            ("run.rate.a.pauses(1.5).first_at_least(0.0)", 3.0),
+            ("run.rate.a.peaks(0.5).at(9.0)", 8.0),
+            ("run.received.a.at(9.0)", 1.5e6),
+            ("run.rate.a.peak_at()", 1.0),
+            ("run.rate.a.dot(run.cwnd.b)", 8.0 + 4.0 * 16.0),
+            ("run.cwnd.a.peaks(0.5).count()", 0.0),
         ] {
             let got = value(expression).expect(expression);
             assert!((got - expected).abs() < 1e-12, "{expression}: {got}");

@@ -15,6 +15,8 @@ pub struct HeatMap {
     pub y_label: String,
     /// Its cells: x, y, value; a cell that was not run is absent.
     pub cells: Vec<(f64, f64, f64)>,
+    /// What the palest and the darkest stand for; the least and the most of the cells if absent.
+    pub range: Option<(f64, f64)>,
 }
 
 const WIDTH: f64 = 720.0;
@@ -30,7 +32,8 @@ impl HeatMap {
     pub fn svg(&self) -> String {
         let (xs, ys) = (distinct(self.cells.iter().map(|c| c.0)), distinct(self.cells.iter().map(|c| c.1)));
         let values = || self.cells.iter().map(|c| c.2).filter(|v| v.is_finite());
-        let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        let own = || (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        let (low, high) = self.range.unwrap_or_else(own);
         let row = (MAP_HEIGHT / ys.len().max(1) as f64).min(MOST_ROW);
         let column = (WIDTH - LEFT - 8.0) / xs.len().max(1) as f64;
         let bottom = row * ys.len() as f64 + 8.0;

@@ -251,7 +251,7 @@ fn sweep(sheet: &mut Sheet, results: &[ResultDir]) -> Result<()> {
             let at = |r: usize| Some((number(r, x_key)?, number(r, y_key)?));
             let cells = means((0..runs.len()).filter_map(|r| Some((at(r)?, value(&results[r].summary)))));
             let cells = cells.into_iter().map(|((x, y), v)| (x, y, v)).collect();
-            let map = HeatMap { title, x_label: x_key.to_owned(), y_label: y_key.to_owned(), cells };
+            let map = HeatMap { title, x_label: x_key.to_owned(), y_label: y_key.to_owned(), cells, range: None };
             let href = sheet.data(&map.csv())?;
             sheet.page.figure(&map.svg(), &map.title, Some(&href));
             continue;
