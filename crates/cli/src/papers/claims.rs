@@ -84,7 +84,7 @@ fn sd(values: &[f64]) -> f64 {
 /// The smallest x from which on the condition holds at every one; beyond all numbers if it does not hold at the largest (and not
 /// infinite: Rhai compares floats relatively, and nothing is above infinity's quotient).
 fn from_on(xs: &[f64], holds: &Array) -> f64 {
-    let fails = |i: usize| !holds.get(i).is_some_and(|h| h.as_bool() == Ok(true));
+    let fails = |i: usize| holds.get(i).is_none_or(|h| h.as_bool() != Ok(true));
     let last_failure = (0..xs.len()).filter(|&i| fails(i)).map(|i| xs[i]).fold(f64::NEG_INFINITY, f64::max);
     xs.iter().copied().filter(|x| *x > last_failure).fold(f64::MAX, f64::min)
 }
