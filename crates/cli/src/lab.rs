@@ -57,7 +57,9 @@ pub fn options() -> Result<Options> {
         "the laboratory makes network namespaces and TUN devices, for which Linux wants root: run it with sudo, or the same scenario with `lowtide sim`",
     )?;
     if !link::may_run_first() {
-        eprintln!("lowtide: the link cannot be put before other programs (SCHED_FIFO needs CAP_SYS_NICE, and a cgroup with real-time time): leave the machine otherwise idle");
+        eprintln!(
+            "lowtide: the link cannot be put before other programs (SCHED_FIFO needs CAP_SYS_NICE, and a cgroup with real-time time): leave the machine otherwise idle"
+        );
     }
     let lowtide = std::env::current_exe().context("where is this program?")?;
     Ok(Options { lowtide, stop: interrupt::flag()? })
