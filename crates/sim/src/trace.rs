@@ -55,9 +55,10 @@ pub trait Watcher {
 pub struct Audience(pub Vec<Box<dyn Watcher>>);
 
 impl Audience {
+    /// By value: a reference to the packet on its way would keep it in memory where nobody watches, too.
     #[cold]
-    fn tell(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
-        self.0.iter_mut().for_each(|watcher| watcher.packet(now, step, packet, at));
+    fn tell(&mut self, now: Time, step: Step, packet: Packet, at: Option<(u16, &Link)>) {
+        self.0.iter_mut().for_each(|watcher| watcher.packet(now, step, &packet, at));
     }
 
     #[cold]
@@ -66,18 +67,21 @@ impl Audience {
     }
 
     /// `packet` takes a step.
+    #[inline(always)]
     pub fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
         if !self.0.is_empty() {
-            self.tell(now, step, packet, at);
+            self.tell(now, step, *packet, at);
         }
     }
 
     /// `packet` and the marks of `link` as they are before the packet is given to it; none if nobody watches.
+    #[inline(always)]
     pub fn before(&self, packet: &Packet, link: &Link) -> Option<(Packet, u64)> {
         (!self.0.is_empty()).then(|| (*packet, link.marks()))
     }
 
     /// The packet of [`before`](Self::before) was given to the link, which dropped what is `dropped`.
+    #[cold]
     pub fn queued(&mut self, now: Time, (packet, marks): (Packet, u64), at: (u16, &Link), dropped: &[(Packet, Drop)]) {
         if dropped.iter().any(|(dropped, _)| dropped.is_same(&packet)) {
             return;
@@ -94,14 +98,19 @@ impl Audience {
     }
 
     /// `packet` has left the queue of a link which had set `marks` before.
+    #[inline(always)]
     pub fn left(&mut self, now: Time, packet: &Packet, at: (u16, &Link), marks: u64) {
-        if self.0.is_empty() {
-            return;
+        if !self.0.is_empty() {
+            self.tell_left(now, *packet, at, marks);
         }
+    }
+
+    #[cold]
+    fn tell_left(&mut self, now: Time, packet: Packet, at: (u16, &Link), marks: u64) {
         if at.1.marks() > marks {
-            self.packet(now, Step::Mark, packet, Some(at));
+            self.tell(now, Step::Mark, packet, Some(at));
         }
-        self.packet(now, Step::Dequeue, packet, Some(at));
+        self.tell(now, Step::Dequeue, packet, Some(at));
     }
 
     /// The sender of flow `id` has acted.
