@@ -198,6 +198,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         group: tcp.delayed_ack,
         stalls: tcp.rto == Rto::Ns3,
         echoed_rtt: tcp.echoed_rtt,
+        smoothed_rtt: tcp.smoothed_rtt,
     };
     let receiver = ReceiverConfig {
         every: tcp.delayed_ack,

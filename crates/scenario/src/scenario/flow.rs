@@ -185,6 +185,8 @@ pub struct Tcp {
     /// RTT samples go by the echoed timestamp (RFC 7323), that of the oldest segment acknowledged, as in ns-3; otherwise by the
     /// newest, as in Linux.
     pub echoed_rtt: bool,
+    /// The algorithm is told the smoothed RTT as the sample, as by ns-3; otherwise the sample.
+    pub smoothed_rtt: bool,
     /// Use ECN.
     pub ecn: bool,
 }
@@ -205,6 +207,7 @@ impl Default for Tcp {
             window_scale: 10,
             timestamp_ms: 0.0,
             echoed_rtt: false,
+            smoothed_rtt: false,
             ecn: false,
         }
     }

@@ -150,7 +150,7 @@ impl Sender {
             lost,
             ce,
             in_flight: before,
-            rtt,
+            rtt: if self.config.smoothed_rtt { rtt.map(|_| self.rto.srtt()) } else { rtt },
             srtt: self.rto.srtt(),
             owd: self.owd.take(),
             delivered: self.clock.delivered(),

@@ -46,6 +46,8 @@ pub struct SenderConfig {
     /// RTT samples go by the echoed timestamp, that of the oldest segment acknowledged (RFC 7323 §4.3, ns-3): the time that it
     /// waited for a delayed acknowledgement is in them. Otherwise by the newest segment.
     pub echoed_rtt: bool,
+    /// The algorithm is told the smoothed RTT as the sample (ns-3 3.37).
+    pub smoothed_rtt: bool,
 }
 
 impl SenderConfig {
@@ -65,6 +67,7 @@ impl SenderConfig {
             group: 2,
             stalls: false,
             echoed_rtt: false,
+            smoothed_rtt: false,
         }
     }
 }
