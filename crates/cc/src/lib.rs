@@ -31,6 +31,7 @@ pub mod rledbat;
 pub mod round;
 pub mod scalable;
 pub mod tcp_lp;
+pub mod tcp_lp_linux;
 pub mod tcp_lp_ns3;
 pub mod tcp_nice;
 pub mod vegas;

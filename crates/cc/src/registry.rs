@@ -20,7 +20,7 @@ use crate::veno;
 use crate::westwood;
 use crate::yeah;
 use crate::{ledbat, ledbat_dynamic, ledbat_pp, ledbat_pp_published};
-use crate::{tcp_lp, tcp_lp_ns3, tcp_nice};
+use crate::{tcp_lp, tcp_lp_linux, tcp_lp_ns3, tcp_nice};
 
 /// An algorithm's `build`.
 type Construct = fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>;
@@ -177,6 +177,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: "",
         construct: tcp_lp::build,
+    },
+    Algorithm {
+        name: "tcp_lp-linux",
+        summary: "TCP-LP as Linux has it: forgets the delay range at every indication",
+        source: "Linux tcp_lp.c",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: tcp_lp_linux::build,
     },
     Algorithm {
         name: "tcp_lp-ns3",

@@ -60,6 +60,7 @@ fn lengths(name: &'static str, seen: &Seen, zero: Time) -> Vec<QueuePoint> {
         queue_bytes: bin.queue_bytes as f64,
         queue_packets: bin.queue_packets as f64,
         queue_delay_ms: bin.queue_delay.millis_f64(),
+        drops: f64::NAN,
     };
     bins.map(point).collect()
 }

@@ -66,6 +66,8 @@ pub struct QueuePoint {
     pub queue_packets: f64,
     /// How long a packet that arrives now waits.
     pub queue_delay_ms: f64,
+    /// Packets that its queue dropped since the last point.
+    pub drops: f64,
 }
 
 impl FlowPoint {
@@ -97,7 +99,7 @@ const FLOWS_SCHEMA: &str = "message flows { required double time_s; required bin
 required double cwnd_bytes; required double ssthresh_bytes; required double rwnd_bytes; required double rtt_ms; \
 required binary phase (UTF8); required double queueing_ms; required double wait_ms; required double acks; }";
 const QUEUES_SCHEMA: &str = "message queues { required double time_s; required binary bottleneck (UTF8); \
-required double queue_bytes; required double queue_packets; required double queue_delay_ms; }";
+required double queue_bytes; required double queue_packets; required double queue_delay_ms; required double drops; }";
 
 /// The names of all columns.
 #[cfg(test)]
@@ -130,7 +132,8 @@ impl Series {
             texts(group, self.queues.iter().map(|p| &*p.bottleneck))?;
             reals(group, self.queues.iter().map(|p| p.queue_bytes))?;
             reals(group, self.queues.iter().map(|p| p.queue_packets))?;
-            reals(group, self.queues.iter().map(|p| p.queue_delay_ms))
+            reals(group, self.queues.iter().map(|p| p.queue_delay_ms))?;
+            reals(group, self.queues.iter().map(|p| p.drops))
         })
     }
 
@@ -165,6 +168,7 @@ impl Series {
                 queue_bytes: row.get_double(2)?,
                 queue_packets: row.get_double(3)?,
                 queue_delay_ms: row.get_double(4)?,
+                drops: row.get_double(5).unwrap_or(f64::NAN),
             })
         })?;
         Ok(Some(Series { flows, queues }))
@@ -227,7 +231,7 @@ mod tests {
                 ..FlowPoint::at(f64::from(i), ["bulk", "call"][i as usize % 2])
             })
             .collect();
-        let queue = QueuePoint { time_s: 0.1, bottleneck: "forward".into(), queue_bytes: 3000.0, queue_packets: 2.0, queue_delay_ms: 1.2 };
+        let queue = QueuePoint { time_s: 0.1, bottleneck: "forward".into(), queue_bytes: 3000.0, queue_packets: 2.0, queue_delay_ms: 1.2, drops: 3.0 };
         let series = Series { flows, queues: vec![queue] };
         series.write(dir.path()).expect("writable");
         assert_eq!(Series::read(dir.path()).expect("readable"), Some(series));

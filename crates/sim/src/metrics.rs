@@ -28,7 +28,7 @@ struct FlowSample {
 struct Samples {
     interval: Span,
     flows: Vec<Vec<FlowSample>>,
-    queues: Vec<Vec<(u64, usize, Rate)>>,
+    queues: Vec<Vec<(u64, usize, Rate, u64)>>,
 }
 
 impl Samples {
@@ -54,7 +54,7 @@ impl Samples {
                 series.flows.push(point);
             }
             for ((name, _), samples) in bottlenecks.iter().zip(&self.queues) {
-                let (bytes, packets, rate) = samples[n];
+                let (bytes, packets, rate, drops) = samples[n];
                 series.queues.push(QueuePoint {
                     time_s: at(n),
                     bottleneck: Cow::Owned(name.clone()),
@@ -62,6 +62,8 @@ impl Samples {
                     queue_packets: packets as f64,
                     // Nobody knows how long an outage lasts.
                     queue_delay_ms: if rate.bps() == 0 { f64::NAN } else { rate.time_for(bytes).millis_f64() },
+                    // The counter starts afresh after the warm-up.
+                    drops: drops.saturating_sub(if n == 0 { 0 } else { samples[n - 1].3 }) as f64,
                 });
             }
         }
@@ -148,7 +150,7 @@ impl Observer for Sampler<'_> {
             }
             for (n, (_, stage)) in self.bottlenecks.iter().enumerate() {
                 let link = stages[usize::from(*stage)].link.as_ref();
-                let sample = link.map(|link| (link.bytes(), link.packets(), link.rate()));
+                let sample = link.map(|link| (link.bytes(), link.packets(), link.rate(), link.stats.drops));
                 self.samples.queues[n].push(sample.unwrap_or_default());
             }
         }

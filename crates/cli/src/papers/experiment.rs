@@ -115,6 +115,9 @@ pub struct Axes {
     pub x: Option<String>,
     /// The metric on the y axis, as claims write it (`share.lbe`), or over time a track (`cwnd.lbe`).
     pub y: Vec<String>,
+    /// What one on the x axis is.
+    #[serde(default = "one")]
+    pub x_unit: f64,
     /// What one on the y axis is: 1448 draws a window of bytes in segments.
     #[serde(default = "one")]
     pub unit: f64,

@@ -70,7 +70,7 @@ fn place(point: &Point, axes: &Axes, metric: &str) -> (Option<f64>, String) {
     let mut at = None;
     for (name, value) in &point.at {
         if Some(name.as_str()) == axes.x.as_deref() {
-            at = point.number(name);
+            at = point.number(name).map(|x| x / axes.x_unit);
         } else {
             rest.push(value.as_str().map_or_else(|| format!("{name} {value}"), str::to_owned));
         }

@@ -98,12 +98,14 @@ pub fn of_run(run: &Summary) -> Values {
     let mut put = |metric: &str, value| values.whole.insert(metric.to_owned(), value);
     put("jain", run.jain);
     put("jain_short", run.jain_short);
+    put("flows", run.flows.iter().filter(|f| f.jitter_ms.is_none()).count() as f64);
     put("util", total / capacity);
     if let Some(bottleneck) = run.bottlenecks.first() {
         put("utilisation", bottleneck.utilisation);
         put("qd_mean", bottleneck.queue_delay_ms.mean);
         put("qd_p95", bottleneck.queue_delay_ms.p95);
         put("drops", bottleneck.drops as f64);
+        put("arrivals", bottleneck.arrivals as f64);
         put("loss", bottleneck.drops as f64 / (bottleneck.arrivals as f64).max(1.0));
         put("at_arrival", bottleneck.queue_bytes.at_arrival);
     }

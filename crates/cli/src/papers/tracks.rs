@@ -2,8 +2,8 @@
 //!
 //! An expression sees `run`: the values that claims see, and per quantity a map of tracks by flow (`run.cwnd.bulk`, bytes;
 //! `computed`, the same once for every acknowledgement; `flight`, what both ends permit; `rate` and its mean since time zero
-//! `mean`, Mbit/s; `received`, bytes; `rtt`, `queueing`, `wait`, ms), by bottleneck (`run.queue.forward`, ms), and Jain's index of
-//! what all flows carried so far (`run.fairness.all`). A track knows `between(a, b)` in seconds, `mean()`, `sd()`, `min()`,
+//! `mean`, Mbit/s; `received`, bytes; `rtt`, `queueing`, `wait`, ms), by bottleneck (`run.queue.forward`, ms; `dropped`, packets), and Jain's index of
+//! what all flows carried so far (`run.fairness.all`). A track knows `between(a, b)` in seconds, `mean()`, `sum()`, `sd()`, `min()`,
 //! `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)`, `plus(track)`, `quantile(q)`,
 //! `at_most(x)`, the part of the points that is, and `falls_below(x)`, the times at which it does;
 //! `count()`, `peak_at()`, `dot(track)`; `pauses(s)`, the stretches of zeros longer than that, by their ends; and `peaks(part)`, the
@@ -55,6 +55,7 @@ pub fn tracks(series: &Series) -> Tracks {
     all.insert("mean", means);
     all.insert("received", all["rate"].iter().map(|(name, rate)| (name.clone(), rate.received())).collect());
     all.insert("queue", by_name(series.queues.iter().map(|p| (&*p.bottleneck, p.time_s, p.queue_delay_ms))));
+    all.insert("dropped", by_name(series.queues.iter().map(|p| (&*p.bottleneck, p.time_s, p.drops))));
     all
 }
 
@@ -258,6 +259,7 @@ fn engine() -> Engine {
     engine.register_type_with_name::<Track>("Track");
     engine.register_fn("between", |t: &mut Track, from: f64, to: f64| t.between(from, to));
     engine.register_fn("mean", |t: &mut Track| t.mean());
+    engine.register_fn("sum", |t: &mut Track| t.values().sum::<f64>());
     engine.register_fn("sd", |t: &mut Track| t.rms_from(t.mean()));
     engine.register_fn("min", |t: &mut Track| t.values().fold(f64::NAN, f64::min));
     engine.register_fn("max", |t: &mut Track| t.values().fold(f64::NAN, f64::max));

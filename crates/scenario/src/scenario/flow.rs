@@ -235,8 +235,17 @@ pub enum Recovery {
     Rack,
     /// RFC 6675 with PRR.
     Sack,
-    /// RFC 5681/6582 without SACK, as around 2010.
+    /// RFC 6582 without SACK: one hole a round trip.
     Newreno,
+    /// RFC 2581 without SACK: one hole a window, the timer for the others. ns-2's Reno.
+    Reno,
+}
+
+impl Recovery {
+    /// Whether the two ends use SACK.
+    pub fn has_sack(self) -> bool {
+        matches!(self, Recovery::Rack | Recovery::Sack)
+    }
 }
 
 /// The uTP of a flow; the defaults are libutp's.

@@ -72,7 +72,7 @@ struct Pair {
 impl Pair {
     fn new(config: SenderConfig, cwnd: f64, ssthresh: f64) -> Pair {
         let cc = Box::new(Reno { cwnd: cwnd * f64::from(MSS), ssthresh: ssthresh * f64::from(MSS), per_ack: false });
-        let sack = config.detection != Detection::NewReno;
+        let sack = !config.detection.counts_duplicates();
         Pair {
             sender: Sender::new(0, config, cc, None, 1 << 40),
             receiver: Receiver::new(0, ReceiverConfig { every: 1, sack, ..ReceiverConfig::linux(MSS) }),
@@ -157,13 +157,28 @@ fn with(detection: Detection) -> SenderConfig {
 
 #[test]
 fn a_lost_segment_is_repaired_one_round_trip_later_by_every_rule() {
-    for detection in [Detection::Rack, Detection::Rfc6675, Detection::NewReno] {
+    for detection in [Detection::Rack, Detection::Rfc6675, Detection::NewReno, Detection::Reno] {
         let mut pair = Pair::bulk(with(detection));
         pair.drop = vec![4];
         pair.run(Time::from_millis(500));
         assert_eq!(pair.times_of(4), [0, 40], "{detection:?}");
         let stats = pair.sender.stats();
         assert_eq!((stats.retransmits, stats.timeouts, stats.episodes), (1, 0, 1), "{detection:?}");
+    }
+}
+
+/// Of two holes in a window NewReno repairs one a round trip; Reno's recovery ends with the first, and the second waits for
+/// the timer.
+#[test]
+fn a_second_hole_costs_newreno_a_round_trip_and_reno_a_timeout() {
+    for (detection, timeouts) in [(Detection::NewReno, 0), (Detection::Reno, 1)] {
+        let mut pair = Pair::bulk(with(detection));
+        pair.drop = vec![2, 4];
+        pair.run(Time::from_millis(700));
+        let stats = pair.sender.stats();
+        assert_eq!((stats.timeouts, stats.episodes), (timeouts, 1 + timeouts), "{detection:?}");
+        let repaired = pair.times_of(4);
+        assert!(if timeouts == 0 { repaired == [0, 80] } else { repaired.len() == 2 && repaired[1] > 200 }, "{detection:?}: {repaired:?}");
     }
 }
 

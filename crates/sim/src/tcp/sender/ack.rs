@@ -3,6 +3,7 @@
 use lowtide_cc::Ack;
 use lowtide_units::{Span, Time};
 
+use super::recovery::DUP_THRESHOLD;
 use super::{Detection, Mode, Sender};
 use crate::packet::Packet;
 use crate::tcp::sack::Segment;
@@ -101,7 +102,7 @@ impl Sender {
 
     /// Without SACK a duplicate ACK stands for one segment delivered (Linux `tcp_add_reno_sack`). Whether this is one.
     fn count_duplicates(&mut self, delivery: &mut Delivery, ack: &Packet, advanced: bool) -> bool {
-        if self.config.detection != Detection::NewReno {
+        if !self.config.detection.counts_duplicates() {
             return false;
         }
         let mss = u64::from(self.config.mss);
@@ -116,6 +117,10 @@ impl Sender {
             return false;
         }
         self.duplicates += 1;
+        // Outside recovery Reno sends for the first two of them only (RFC 3042).
+        if self.config.detection == Detection::Reno && matches!(self.mode, Mode::Open) && self.duplicates > DUP_THRESHOLD {
+            return true;
+        }
         self.credit += mss;
         delivery.bytes += mss;
         true

@@ -14,6 +14,16 @@ pub enum Detection {
     Rfc6675,
     /// Three duplicate ACKs, then one hole a round trip (RFC 6582); the receiver need not SACK.
     NewReno,
+    /// Three duplicate ACKs, once a window; the first new ACK ends the recovery, and other holes wait for the timer (RFC 2581,
+    /// ns-2's Reno).
+    Reno,
+}
+
+impl Detection {
+    /// Whether duplicate ACKs are all that tells of losses.
+    pub fn counts_duplicates(self) -> bool {
+        matches!(self, Detection::NewReno | Detection::Reno)
+    }
 }
 
 /// How a sender behaves besides its congestion control.

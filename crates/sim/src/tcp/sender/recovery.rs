@@ -10,7 +10,7 @@ use crate::tcp::undo::Undo;
 /// The longest a Linux receiver holds an ACK back: what a probe with one segment out waits in addition (RFC 8985 §7.2).
 const WORST_ACK_DELAY: Span = Span::from_millis(200);
 /// Duplicate ACKs that mean loss (RFC 5681).
-const DUP_THRESHOLD: u32 = 3;
+pub(super) const DUP_THRESHOLD: u32 = 3;
 
 impl Sender {
     /// Declares segments lost; returns their bytes.
@@ -29,10 +29,10 @@ impl Sender {
                 self.judged = self.judged.max(below);
                 (from..below).map(|seq| if self.board.segment(seq).retransmitted { 0 } else { self.board.mark_lost(seq) }).sum()
             }
-            Detection::NewReno => {
+            Detection::NewReno | Detection::Reno => {
                 let una = self.board.una();
                 let third = matches!(self.mode, Mode::Open) && self.duplicates == DUP_THRESHOLD && una >= self.recover;
-                let partial = self.in_recovery() && advanced && una < self.recover;
+                let partial = self.config.detection == Detection::NewReno && self.in_recovery() && advanced && una < self.recover;
                 if third || partial { self.board.mark_lost(una) } else { 0 }
             }
         };
@@ -45,7 +45,8 @@ impl Sender {
     /// Ends an episode whose data has all arrived. Returns what was lost behind it meanwhile: sent after the reduction, so
     /// the next episode's cause (Linux `tcp_time_to_recover`: `lost_out`).
     pub(super) fn leave_episode(&mut self, advanced: bool) -> u64 {
-        if !advanced || matches!(self.mode, Mode::Open) || self.board.una() < self.recover {
+        let at_once = self.config.detection == Detection::Reno && self.in_recovery();
+        if !advanced || matches!(self.mode, Mode::Open) || (self.board.una() < self.recover && !at_once) {
             return 0;
         }
         if self.in_recovery() {
