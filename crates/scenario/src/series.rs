@@ -231,7 +231,14 @@ mod tests {
                 ..FlowPoint::at(f64::from(i), ["bulk", "call"][i as usize % 2])
             })
             .collect();
-        let queue = QueuePoint { time_s: 0.1, bottleneck: "forward".into(), queue_bytes: 3000.0, queue_packets: 2.0, queue_delay_ms: 1.2, drops: 3.0 };
+        let queue = QueuePoint {
+            time_s: 0.1,
+            bottleneck: "forward".into(),
+            queue_bytes: 3000.0,
+            queue_packets: 2.0,
+            queue_delay_ms: 1.2,
+            drops: 3.0,
+        };
         let series = Series { flows, queues: vec![queue] };
         series.write(dir.path()).expect("writable");
         assert_eq!(Series::read(dir.path()).expect("readable"), Some(series));

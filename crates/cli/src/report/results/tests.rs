@@ -21,8 +21,14 @@ fn result(dir: &Path, rtt: u32, rate: u32, seed: u64, series: bool) {
     let scenario = format!("seed = {seed}\n[topology]\nrtt_ms = {rtt}\nrate_mbps = {rate}\n[[flows]]\nname = \"bulk\"\ncc = \"cubic\"\n");
     let points = (0..100).map(|i| {
         let time_s = f64::from(i) / 10.0;
-        let queue =
-            QueuePoint { time_s, bottleneck: "forward".into(), queue_bytes: 1500.0, queue_packets: 1.0, queue_delay_ms: f64::from(i % 7), drops: 0.0 };
+        let queue = QueuePoint {
+            time_s,
+            bottleneck: "forward".into(),
+            queue_bytes: 1500.0,
+            queue_packets: 1.0,
+            queue_delay_ms: f64::from(i % 7),
+            drops: 0.0,
+        };
         (FlowPoint { goodput_bps: 1e6 * f64::from(i), cwnd_bytes: 3e4, rtt_ms: 20.0, ..FlowPoint::at(time_s, "bulk") }, queue)
     });
     let (flows, queues) = points.unzip();
