@@ -12,8 +12,8 @@ use crate::report::{Curve, Plot, Stroke, setting};
 pub fn setting_of(outcome: &Outcome) -> String {
     let experiment = outcome.experiment;
     let text = toml::to_string(&experiment.scenario).unwrap_or_default();
-    let varied: Vec<&str> =
-        experiment.sweep.iter().flat_map(|s| std::iter::once(s.key.as_str()).chain(s.along.keys().map(String::as_str))).collect();
+    let swept = experiment.sweep.iter().flat_map(|s| std::iter::once(s.key.as_str()).chain(s.along.keys().map(String::as_str)));
+    let varied: Vec<&str> = swept.chain(experiment.variants.iter().flat_map(|v| v.set.keys()).map(String::as_str)).collect();
     let duration = experiment.scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default();
     format!("Simulated for {duration} s; {}; {}.", setting(&text, &varied), seeds(outcome))
 }

@@ -100,7 +100,10 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
 /// The topology in words, without the keys of `varied` and without what is off.
 pub fn setting(text: &str, varied: &[&str]) -> String {
     let off = |value: &str| matches!(value, "0" | "0.0" | "false");
-    let fixed = parameters(text).into_iter().filter(|(key, value)| !varied.contains(&key.as_str()) && !off(value));
+    // A whole table may vary: `topology.queue` covers `topology.queue.kind`.
+    let covers = |varied: &str, key: &str| key.strip_prefix(varied).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let varies = |key: &str| varied.iter().any(|v| covers(v, key));
+    let fixed = parameters(text).into_iter().filter(|(key, value)| !varies(key) && !off(value));
     // A trace of many lines is named, not repeated.
     let short = |value: &str| value.split_once('\n').map_or_else(|| value.to_owned(), |(first, _)| format!("{first} …"));
     let words = fixed.filter_map(|(key, value)| Some(format!("{} {}", key.strip_prefix("topology.")?.replace('_', " "), short(&value))));
