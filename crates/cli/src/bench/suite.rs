@@ -137,8 +137,7 @@ mod tests {
 
     #[test]
     fn every_suite_can_be_read_and_its_rows_have_names_of_their_own() {
-        for entry in fs::read_dir(suites()).expect("bench/") {
-            let folder = entry.expect("listable").path();
+        for folder in ["link", "receive"].map(|suite| suites().join(suite)) {
             let tables = load(&folder, &[]).expect("a suite");
             let mut names: Vec<&str> = tables.iter().flat_map(|t| &t.rows).map(|r| r.name.as_str()).collect();
             let all = names.len();
