@@ -11,6 +11,7 @@ use crate::header::{Kind, Packet};
 const LATENCY: Span = Span::from_millis(10);
 
 /// What the path does to a packet.
+#[derive(PartialEq)]
 pub(super) enum Fate {
     Pass,
     Lost,
