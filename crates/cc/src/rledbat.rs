@@ -2,94 +2,19 @@
 //! tells it of data that arrives and acknowledgements that leave, and writes the window field it returns. How large the window
 //! shall be is the business of a [`WindowControl`]; no packet, no checksum, no clock is known here.
 
+mod control;
 mod labels;
+mod profile;
 mod received;
 
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
-use crate::controller::{Controller, Start};
-use crate::events::{Ack, Cause, Congestion, Restart};
-use crate::params::{ParamError, Params};
-use crate::registry;
+pub use control::{Data, WindowControl};
 pub use labels::RttRule;
 use labels::{Labels, later};
+pub use profile::{PROFILES, Profile, build};
 use received::Received;
-
-/// What computes the window: LEDBAT++ of this crate, or the kernel's C code under test.
-pub trait WindowControl: std::fmt::Debug {
-    /// A segment with new data, after its RTT was taken.
-    fn on_data(&mut self, data: &Data);
-    /// A loss or a CE mark, at most one a window.
-    fn on_loss(&mut self, now: Time, srtt: Span, in_flight: u64);
-    /// Data again after a pause longer than `rto`.
-    fn on_pause(&mut self, now: Time, idle: Span, rto: Span);
-    /// The peer's segments are larger than thought.
-    fn on_mss(&mut self, mss: u32);
-    /// The window in bytes.
-    fn window(&self) -> u64;
-}
-
-/// A segment with new data, as a window control sees it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Data {
-    /// When it arrived.
-    pub now: Time,
-    /// Its bytes that are new.
-    pub got: u64,
-    /// Its RTT, if it gave one.
-    pub rtt: Option<Span>,
-    /// The receiver's own smoothed RTT; zero before the first sample.
-    pub srtt: Span,
-    /// How long a segment takes at the bottleneck; zero before the first pair.
-    pub segment_time: Span,
-    /// Bytes that were permitted and had not arrived before it.
-    pub in_flight: u64,
-    /// The window was the limit within the last RTT.
-    pub limited: bool,
-    /// No more than two segments of permission are left: the flight of before a reduction has arrived.
-    pub drained: bool,
-    /// Where it ends, and the right edge on the wire: a round ends when a segment passes the edge of its start.
-    pub end: u64,
-    /// The largest edge shown.
-    pub edge: u64,
-}
-
-/// Any congestion control can drive a receive window.
-impl<C: Controller + ?Sized> WindowControl for Box<C> {
-    fn on_data(&mut self, data: &Data) {
-        // Growth asks for a limiting window here also in slow start (F.5, step 8).
-        let flight = if data.limited { data.in_flight } else { data.in_flight.min(self.cwnd() / 2) };
-        self.on_ack(&Ack {
-            now: data.now,
-            acked: data.got,
-            in_flight: flight,
-            rtt: data.rtt,
-            srtt: data.srtt,
-            segment_time: data.segment_time,
-            delivered: data.edge,
-            prior_delivered: data.end,
-            cwnd_limited: data.limited,
-            ..Ack::default()
-        });
-    }
-
-    fn on_loss(&mut self, now: Time, srtt: Span, in_flight: u64) {
-        self.on_congestion(&Congestion { now, cause: Cause::Loss, lost: 0, in_flight, srtt });
-    }
-
-    fn on_pause(&mut self, now: Time, idle: Span, rto: Span) {
-        self.on_restart(&Restart { now, idle, rto });
-    }
-
-    fn on_mss(&mut self, mss: u32) {
-        Controller::on_mss(&mut **self, mss);
-    }
-
-    fn window(&self) -> u64 {
-        self.cwnd()
-    }
-}
 
 /// Parameters of the receiver itself; those of its window control are the control's own.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -97,50 +22,6 @@ impl<C: Controller + ?Sized> WindowControl for Box<C> {
 pub struct Config {
     /// How RTTs are read off timestamps.
     pub rtt: RttRule,
-}
-
-/// A profile of the receiver: its rule for RTTs, and the window control that it runs.
-#[derive(Clone, Copy, Debug)]
-pub struct Profile {
-    /// The name that scenarios use.
-    pub name: &'static str,
-    control: &'static str,
-    preset: &'static str,
-    rtt: RttRule,
-    /// Segments in the first window.
-    initial_segments: u32,
-}
-
-/// A receiver acknowledges every second segment (RFC 1122 §4.2.3.2), and its window may just have grown by one more.
-const BURST: &str = "burst_segments = 3.0";
-
-/// `rledbat`, `rledbat-enhanced`, and `rledbat-s0`, the published module as far as it shows: decrease in one step, the minimum
-/// of ten samples, one segment to begin with, the ramp left at the target (F.5).
-pub static PROFILES: [Profile; 3] = [
-    Profile { name: "rledbat", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
-    Profile { name: "rledbat-enhanced", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
-    Profile {
-        name: "rledbat-s0",
-        control: "ledbat_pp",
-        preset: "decrease = \"step\"\nramp_exit = \"target\"\nfilter_samples = 10",
-        rtt: RttRule::FirstEcho,
-        initial_segments: 1,
-    },
-];
-
-/// The receiver of that profile with its LEDBAT++, whose parameters `params` are.
-///
-/// # Errors
-/// An unknown profile or parameter.
-pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Receiver<Box<dyn Controller>>, ParamError> {
-    let error = |reason: String| ParamError { algorithm: name.to_owned(), reason };
-    let known = || PROFILES.map(|p| p.name).join(", ");
-    let profile = PROFILES.iter().find(|p| p.name == name).ok_or_else(|| error(format!("no such receiver; known are {}", known())))?;
-    let preset = Params::from_toml(profile.preset).map_err(|e| error(e.to_string()))?;
-    let first = start.initial_window.unwrap_or(u64::from(start.mss) * u64::from(profile.initial_segments));
-    let start = Start { initial_window: Some(first), ..*start };
-    let control = registry::by_name(profile.control).map_err(|e| error(e.to_string()))?.build(&params.over(&preset), &start)?;
-    Ok(Receiver::new(Config { rtt: profile.rtt }, control, start.mss, scale))
 }
 
 /// A segment with payload that arrived; merged packets (GRO) as one.

@@ -49,7 +49,12 @@ fn replay(algorithm: &Algorithm, events: &[Event]) -> Vec<u64> {
                     owd: sample.then_some(rtt.nanos() as i64 / 2 - 5_000_000_000),
                     delivered,
                     prior_delivered: prior,
-                    rate: sample.then_some(RateSample { delivered: delivered - prior, interval: rtt, tx_in_flight: before, ..RateSample::default() }),
+                    rate: sample.then_some(RateSample {
+                        delivered: delivered - prior,
+                        interval: rtt,
+                        tx_in_flight: before,
+                        ..RateSample::default()
+                    }),
                     cwnd_limited: limited,
                     in_recovery: recovery,
                     ..Ack::default()
@@ -107,7 +112,14 @@ fn no_overflow_at_a_hundred_gigabit_and_ten_seconds() {
             delivered += window;
             now += rtt;
             cc.on_ack(&Ack {
-                now, acked: window, in_flight: window, rtt: Some(rtt), srtt: rtt, owd: Some(rtt.nanos() as i64), delivered, prior_delivered: prior,
+                now,
+                acked: window,
+                in_flight: window,
+                rtt: Some(rtt),
+                srtt: rtt,
+                owd: Some(rtt.nanos() as i64),
+                delivered,
+                prior_delivered: prior,
                 rate: Some(RateSample { delivered: window, interval: rtt, tx_in_flight: window, ..RateSample::default() }),
                 cwnd_limited: true,
                 ..Ack::default()

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::*;
+use crate::controller::{Controller, Start};
+use crate::params::Params;
 
 /// A window set by hand that counts what it is told.
 #[derive(Debug, Default)]

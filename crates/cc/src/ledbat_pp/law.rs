@@ -1,0 +1,75 @@
+//! LEDBAT++'s laws of the window (-01 §4.2, §4.3): target, gain, slow start, and the step of congestion avoidance. Knows no
+//! phases and no time but that of one round.
+
+use lowtide_units::Span;
+
+use super::{Decrease, LedbatPp, MIN_SEGMENTS};
+use crate::controller::Controller;
+use crate::events::Ack;
+
+impl LedbatPp {
+    fn base_ns(&self) -> Option<f64> {
+        self.base.min().map(|ns| ns as f64)
+    }
+
+    fn full_target_ns(&self) -> f64 {
+        self.config.target_ms * 1e6
+    }
+
+    pub(super) fn target_ns(&self) -> f64 {
+        match self.base_ns() {
+            Some(base) if self.config.enhanced => self.full_target_ns().min(base),
+            _ => self.full_target_ns(),
+        }
+    }
+
+    /// The queueing delay of a burst's first segment at which its last bit is at the target. Below the time of the window's
+    /// floor there is nothing to aim at.
+    fn aim_ns(&self, segment_time: Span) -> f64 {
+        let target = self.target_ns();
+        let time = |segments: f64| (segments * segment_time.nanos() as f64).min(target);
+        (target - time(self.config.burst_segments)).max(time(f64::from(MIN_SEGMENTS)))
+    }
+
+    /// GAIN = 1 / min(16, ceil(2T / base)) (-01 §4.3), with the draft's T whatever the target in use.
+    pub(super) fn gain(&self) -> f64 {
+        let base = self.base_ns().unwrap_or(0.0);
+        if base <= 0.0 {
+            return 1.0 / self.config.max_gain_divisor;
+        }
+        // The guard keeps exact divisors exact: 2T / base = 2.0 is a divisor of 2.
+        let divisor = libm::ceil(2.0 * self.full_target_ns() / base - 1e-9);
+        1.0 / divisor.clamp(1.0, self.config.max_gain_divisor)
+    }
+
+    /// Times (1 + GAIN) per RTT, up to ssthresh (-01 §4.3).
+    pub(super) fn slow_start(&mut self, ack: &Ack) {
+        if ack.may_grow(self.cwnd(), true) && self.cwnd < self.ssthresh {
+            self.cwnd = (self.cwnd + self.gain() * ack.acked as f64).min(self.ssthresh);
+        }
+    }
+
+    /// Per RTT: + GAIN up to the target, + max(GAIN - C·W·(qd/T - 1), -W/2) above it (-01 §4.2).
+    pub(super) fn avoid(&mut self, ack: &Ack, queueing: Option<f64>) {
+        let Some(queueing) = queueing else { return };
+        let excess = queueing / self.aim_ns(ack.segment_time) - 1.0;
+        let growth = self.gain() * self.mss / self.cwnd;
+        let shrink = if excess > 0.0 { self.config.decrease_constant * excess - growth } else { -growth };
+        if shrink <= 0.0 {
+            if ack.may_grow(self.cwnd(), false) {
+                self.cwnd -= shrink * ack.acked as f64;
+            }
+            return;
+        }
+        let due = match self.config.decrease {
+            Decrease::Prorated => (shrink * ack.acked as f64).min(ack.acked as f64 / 2.0).min(self.quota),
+            Decrease::Step if ack.now >= self.next_step => {
+                self.next_step = ack.now + ack.rtt.unwrap_or(ack.srtt);
+                (shrink * self.cwnd).min(self.cwnd / 2.0)
+            }
+            Decrease::Step => 0.0,
+        };
+        self.cwnd -= due;
+        self.quota -= due;
+    }
+}
