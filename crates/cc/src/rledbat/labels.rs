@@ -64,7 +64,13 @@ impl Labels {
 
     /// The edge of the first acknowledgement with this TSval.
     pub(super) fn edge_of(&self, tsval: u32) -> Option<u64> {
-        self.sent.iter().find(|l| l.tsval == Some(tsval)).map(|l| l.edge)
+        self.first(tsval).map(|index| self.sent[index].edge)
+    }
+
+    /// Where the first label with this TSval is: TSvals never go back (RFC 7323 §5.2).
+    fn first(&self, tsval: u32) -> Option<usize> {
+        let index = self.sent.partition_point(|l| l.tsval.is_some_and(|v| later(tsval, v)));
+        self.sent.get(index).filter(|l| l.tsval == Some(tsval)).map(|_| index)
     }
 
     /// The RTT of a segment that ends at `end`, echoes `tsecr` and arrived `now`.
@@ -85,7 +91,7 @@ impl Labels {
     fn edge_rtt(&self, now: Time, end: u64, tsecr: Option<u32>) -> Option<Span> {
         let permitted = self.known_first(self.sent.partition_point(|l| l.edge < end))?.at;
         let sent = match tsecr {
-            Some(v) => permitted.max(self.known_first(self.sent.iter().position(|l| l.tsval == Some(v))?)?.at),
+            Some(v) => permitted.max(self.known_first(self.first(v)?)?.at),
             None => permitted,
         };
         Some(now.since(sent))
@@ -95,7 +101,7 @@ impl Labels {
         if self.used.is_some_and(|used| !later(tsecr, used)) {
             return None;
         }
-        let first = *self.known_first(self.sent.iter().position(|l| l.tsval == Some(tsecr))?)?;
+        let first = *self.known_first(self.first(tsecr)?)?;
         self.used = Some(tsecr);
         first.advanced.then(|| now.since(first.at))
     }
