@@ -114,7 +114,8 @@ impl Packet {
 
     /// Whether it is the very same transmission as `other`.
     pub fn is_same(&self, other: &Packet) -> bool {
-        (self.flow, self.seq, self.kind, self.sent, self.retransmission) == (other.flow, other.seq, other.kind, other.sent, other.retransmission)
+        (self.flow, self.seq, self.kind, self.sent, self.retransmission)
+            == (other.flow, other.seq, other.kind, other.sent, other.retransmission)
     }
 
     /// Whether a queue marked it.

@@ -55,7 +55,14 @@ impl UtpEnd {
     /// Counters.
     pub fn stats(&self) -> SenderStats {
         let stats = self.connection.stats();
-        SenderStats { retransmits: stats.retransmits, losses: stats.retransmits, timeouts: stats.timeouts, episodes: stats.episodes, acks: 0, undone: 0 }
+        SenderStats {
+            retransmits: stats.retransmits,
+            losses: stats.retransmits,
+            timeouts: stats.timeouts,
+            episodes: stats.episodes,
+            acks: 0,
+            undone: 0,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an acknowledgement tells a sender: what was delivered, its RTT, and what the congestion control hears of it.
 
-use lowtide_cc::Ack;
+use lowtide_cc::{Ack, Recovery};
 use lowtide_units::{Span, Time};
 
 use super::recovery::DUP_THRESHOLD;
@@ -54,8 +54,9 @@ impl Sender {
         self.check_probe(dsack, before, now);
         self.enter_episode(lost.max(left), u64::from(ack.ce), before, now);
         if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
-            // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`).
-            delivery.may_grow = advanced || self.rack.sees_reordering();
+            // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`),
+            // but that is not asked of those who answer for their window in recovery too (`tcp_cong_control`).
+            delivery.may_grow = advanced || self.rack.sees_reordering() || self.cc.recovery() == Recovery::Own;
             self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
         }
         self.reduce(delivery.bytes, advanced && lost == 0);
