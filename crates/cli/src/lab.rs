@@ -69,8 +69,8 @@ pub fn options() -> Result<Options> {
 pub fn warn_if_stalled(summary: &Summary) {
     if let Some(late) = summary.lateness_ms.filter(|l| l.stalled) {
         eprintln!(
-            "lowtide: the host stalled the link (packets late by {:.2} ms at the median, {:.1} ms at p99, {:.0} ms at most), also when repeated: take these numbers with care",
-            late.p50, late.p99, late.max
+            "lowtide: the host was too busy (packets late by {:.2} ms at the median, {:.1} ms at p99, {:.0} ms at most; programs by {:.1} ms at p99, {:.0} ms at most), also when repeated: take these numbers with care",
+            late.p50, late.p99, late.max, late.programs_p99, late.programs_max
         );
     }
 }

@@ -203,7 +203,8 @@ fn two_hundred_connections_opened_and_closed_at_once_are_all_served_and_counted(
 /// A download without end by `command`, in the client's namespace, from a cubic server.
 fn bulk(site: &Site, mut command: Command) -> (Server, Child) {
     let server = Server::new(&site.server, SERVER, 5001, "cubic").expect("a server");
-    command.args(["curl", "-s", "-o", "/dev/null", &server.url(1 << 40)]);
+    // Where a test kills `lowtide`, curl outlives it: not for ever.
+    command.args(["curl", "-s", "--max-time", "120", "-o", "/dev/null", &server.url(1 << 40)]);
     let child = site.client.place(&mut command).spawn().expect("it starts");
     (server, child)
 }

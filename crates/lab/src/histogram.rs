@@ -30,6 +30,11 @@ impl Histogram {
         self.max = self.max.max(span);
     }
 
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
     /// The largest span.
     pub fn max(&self) -> Span {
         self.max

@@ -1,6 +1,7 @@
 //! The laboratory of real network stacks: namespaces of its own joined by a user-space link that runs `net` in real time,
 //! with real servers, clients and probes across it. Changes no setting of the machine and leaves nothing behind.
 
+pub mod canary;
 pub mod clock;
 pub mod histogram;
 pub mod link;

@@ -17,12 +17,16 @@ const LATE_P50: Span = Span::from_micros(200);
 const LATE_P99: Span = Span::from_millis(5);
 /// or when the link stood still for as long as half the shortest RTT.
 const LATE_MAX: Span = Span::from_millis(50);
+/// Programs have the kernel's buffers ahead of them: they were starved when one wakeup in a hundred was late by an RTT of 20 ms,
+const PROGRAMS_P99: Span = Span::from_millis(20);
+/// or when they stood still for longer than a small socket buffer lasts.
+const PROGRAMS_MAX: Span = Span::from_millis(250);
 
 /// The summary of a run whose zero was at `zero`.
 ///
 /// # Errors
 /// A topology that the laboratory does not have.
-pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, zero: Time) -> Result<Summary> {
+pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, programs: &Histogram, zero: Time) -> Result<Summary> {
     let dumbbell = plan::dumbbell(scenario)?;
     let window = scenario.duration_s - scenario.warmup_s;
     let rates = plan::mean_rates(scenario, dumbbell)?;
@@ -41,13 +45,21 @@ pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, zero: Time)
         jain: jain(&goodputs),
         jain_short: jain_short(scenario, traces, zero),
         flows,
-        lateness_ms: Some(lateness(&link.lateness)),
+        lateness_ms: Some(lateness(&link.lateness, programs)),
     })
 }
 
-fn lateness(late: &link::Lateness) -> Lateness {
-    let stalled = late.p50 > LATE_P50 || late.p99 > LATE_P99 || late.max > LATE_MAX;
-    Lateness { p50: late.p50.millis_f64(), p99: late.p99.millis_f64(), max: late.max.millis_f64(), stalled }
+fn lateness(late: &link::Lateness, programs: &Histogram) -> Lateness {
+    let (programs_p99, programs_max) = (programs.quantile(0.99), programs.max());
+    let link_stalled = late.p50 > LATE_P50 || late.p99 > LATE_P99 || late.max > LATE_MAX;
+    Lateness {
+        p50: late.p50.millis_f64(),
+        p99: late.p99.millis_f64(),
+        max: late.max.millis_f64(),
+        programs_p99: programs_p99.millis_f64(),
+        programs_max: programs_max.millis_f64(),
+        stalled: link_stalled || programs_p99 > PROGRAMS_P99 || programs_max > PROGRAMS_MAX,
+    }
 }
 
 fn bottleneck(name: &str, seen: &Seen, mbps: f64, window: f64) -> Bottleneck {

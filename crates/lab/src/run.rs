@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use lowtide_scenario::{Scenario, Summary};
 use lowtide_units::{Span, Time};
 
+use crate::canary::Canary;
 use crate::clock;
 use crate::link::Record;
 use crate::measure;
@@ -99,6 +100,7 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
     let stop = Arc::new(AtomicBool::new(false));
     let ground =
         Ground { client: &site.client, server: &site.server, lowtide: Some(&options.lowtide), folder: folder.path(), zero, stop: &stop };
+    let canary = Canary::new(at(scenario.warmup_s)..at(scenario.duration_s))?;
     let done = AtomicBool::new(false);
     let traces = thread::scope(|scope| {
         let flows: Vec<_> = jobs.iter().map(|job| scope.spawn(|| follow(job, &ground, &stop))).collect();
@@ -121,8 +123,9 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
     if options.stop.load(Ordering::Relaxed) {
         bail!("interrupted; the laboratory is gone");
     }
+    let programs = canary.stop()?;
     let link = site.stop()?;
-    let mut summary = measure::summary(scenario, &traces, &link, zero)?;
+    let mut summary = measure::summary(scenario, &traces, &link, &programs, zero)?;
     summary.wall_s = clock::now().since(began).secs_f64();
     Ok(Outcome { summary, traces, link, zero })
 }
@@ -133,8 +136,7 @@ fn follow(job: &Job, ground: &Ground<'_>, stop: &Arc<AtomicBool>) -> Result<Trac
     let result = match job.work {
         Work::Call(beat) => {
             let at = |seconds: f64| ground.zero + Span::from_secs_f64(seconds);
-            let call =
-                Call::new(ground.client, (SERVER, job.port).into(), beat, at(job.runs.start), at(job.runs.end), Arc::clone(stop))?;
+            let call = Call::new(ground.client, (SERVER, job.port).into(), beat, at(job.runs.start), at(job.runs.end), Arc::clone(stop))?;
             call.join().map(|echoes| trace.echoes = Some(echoes))
         }
         Work::Iperf { .. } => ground.run(job, None).map(|said| trace.said = said),

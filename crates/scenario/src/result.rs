@@ -145,7 +145,13 @@ pub struct Lateness {
     pub p99: f64,
     /// Largest.
     pub max: f64,
-    /// The host stalled the link: the run says nothing and should be repeated.
+    /// How late a thread of ordinary priority was served, 99th percentile; zero in results from before it was measured.
+    #[serde(default)]
+    pub programs_p99: f64,
+    /// The same, largest.
+    #[serde(default)]
+    pub programs_max: f64,
+    /// The host stalled the link or starved the programs: the run says nothing and should be repeated.
     pub stalled: bool,
 }
 
