@@ -2,6 +2,8 @@
 //! window. Knows no state machine. Gains are in 1/256, as the sources have them; all of it is integer arithmetic.
 
 pub(crate) mod aggregation;
+pub(crate) mod mode;
+pub(crate) mod pacer;
 
 use std::collections::VecDeque;
 
@@ -17,8 +19,6 @@ pub(crate) const DRAIN_GAIN: u64 = 88;
 pub(crate) const MIN_SEGMENTS: u64 = 4;
 /// Segments to start with and to use while no RTT is known (RFC 6928, TCP_INIT_CWND).
 pub(crate) const INITIAL_SEGMENTS: u32 = 10;
-/// PROBE_RTT lasts at least this long and one round (`bbr_probe_rtt_mode_ms`).
-pub(crate) const PROBE_RTT_TIME: Span = Span::from_millis(200);
 /// The minimum RTT is forgotten after this long (`bbr_min_rtt_win_sec`).
 pub(crate) const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// The rate paced at before the first RTT is known assumes this one (`bbr_init_pacing_rate_from_rtt`).

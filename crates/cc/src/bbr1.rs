@@ -8,10 +8,9 @@ use lowtide_units::{Rate, Span, Time};
 use serde::Deserialize;
 
 use crate::bbr::aggregation::{Acked, Aggregation};
-use crate::bbr::{
-    DRAIN_GAIN, FIRST_RTT, FullPipe, INITIAL_SEGMENTS, MIN_RTT_WINDOW, MIN_SEGMENTS, PROBE_RTT_TIME, RoundMax, STARTUP_GAIN, UNIT, draw,
-    pacing,
-};
+use crate::bbr::mode::{HeldBack, Mode, ProbeRtt};
+use crate::bbr::pacer::Pacer;
+use crate::bbr::{FullPipe, INITIAL_SEGMENTS, MIN_RTT_WINDOW, MIN_SEGMENTS, RoundMax, UNIT, draw};
 use crate::controller::{Controller, Recovery, Start};
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params, require};
@@ -38,8 +37,6 @@ impl Default for Config {
 
 /// PROBE_BW's pacing gains: probe, drain, cruise (`bbr_pacing_gain`).
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// PROBE_BW's window gain (`bbr_cwnd_gain`).
-const CWND_GAIN: u64 = 2 * UNIT;
 /// Rounds that the rate filter remembers: a cycle and two (`bbr_bw_rtts`).
 const RATE_ROUNDS: u64 = 10;
 /// Rounds in a window of the aggregation filter (`bbr_extra_acked_win_rtts`).
@@ -63,8 +60,7 @@ pub struct Bbr1 {
     cwnd: u64,
     /// The window to return to after recovery and PROBE_RTT.
     prior_cwnd: u64,
-    pacing: Rate,
-    seen_rtt: bool,
+    pacer: Pacer,
     mode: Mode,
     cycle: usize,
     cycle_start: Time,
@@ -81,21 +77,8 @@ pub struct Bbr1 {
     idle_restart: bool,
     delivered: u64,
     lost: u64,
-    /// Segments sent between these delivered marks give samples that PROBE_RTT made too low.
-    probe_rtt_sent: (u64, u64),
+    held_back: HeldBack,
     random: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Mode {
-    Startup,
-    Drain,
-    ProbeBw,
-    /// `done` is set once the window has drained, `round_over` one round later.
-    ProbeRtt {
-        done: Option<Time>,
-        round_over: bool,
-    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,13 +97,12 @@ impl Bbr1 {
     /// A flow at its initial window.
     pub fn new(config: Config, start: &Start) -> Bbr1 {
         let cwnd = start.window_or(INITIAL_SEGMENTS);
-        let mut flow = Bbr1 {
+        Bbr1 {
             config,
             mss: u64::from(start.mss),
             cwnd,
             prior_cwnd: 0,
-            pacing: Rate::from_bps(0),
-            seen_rtt: start.handshake_rtt.is_some(),
+            pacer: Pacer::new(cwnd, start, config.pacing_margin_percent),
             mode: Mode::Startup,
             cycle: 0,
             cycle_start: start.now,
@@ -137,11 +119,9 @@ impl Bbr1 {
             idle_restart: false,
             delivered: 0,
             lost: 0,
-            probe_rtt_sent: (u64::MAX, 0),
+            held_back: HeldBack::default(),
             random: start.seed,
-        };
-        flow.pace_from_rtt(start.handshake_rtt.unwrap_or(FIRST_RTT));
-        flow
+        }
     }
 
     fn rate_bps(&self) -> u64 {
@@ -149,32 +129,11 @@ impl Bbr1 {
     }
 
     fn pacing_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup => STARTUP_GAIN,
-            Mode::Drain => DRAIN_GAIN,
-            Mode::ProbeBw if self.policer.rate().is_some() => UNIT,
-            Mode::ProbeBw => CYCLE[self.cycle],
-            Mode::ProbeRtt { .. } => UNIT,
-        }
-    }
-
-    fn cwnd_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup | Mode::Drain => STARTUP_GAIN,
-            Mode::ProbeBw => CWND_GAIN,
-            Mode::ProbeRtt { .. } => UNIT,
-        }
-    }
-
-    fn pace_from_rtt(&mut self, rtt: Span) {
-        let rtt = rtt.max(Span::from_micros(1));
-        let rate = Rate::from_bytes_over(self.cwnd, rtt).bps();
-        self.pacing = pacing(rate, STARTUP_GAIN, self.config.pacing_margin_percent);
+        self.mode.pacing_gain(if self.policer.rate().is_some() { UNIT } else { CYCLE[self.cycle] })
     }
 
     fn app_limited(&self, ack: &Ack) -> bool {
-        let (from, to) = self.probe_rtt_sent;
-        ack.rate.is_some_and(|s| s.app_limited) || (from <= ack.prior_delivered && ack.prior_delivered <= to)
+        ack.rate.is_some_and(|s| s.app_limited) || self.held_back.covers(ack)
     }
 
     fn seen(&self, now: Time, loss: bool, app_limited: bool) -> Seen {
@@ -268,38 +227,23 @@ impl Bbr1 {
             self.min_rtt = Some(rtt);
             self.min_rtt_at = ack.now;
         }
-        if expired && !self.idle_restart && !matches!(self.mode, Mode::ProbeRtt { .. }) {
+        if expired && !self.idle_restart && !self.mode.is_probe_rtt() {
             self.save_cwnd();
-            self.mode = Mode::ProbeRtt { done: None, round_over: false };
-            self.probe_rtt_sent = (ack.delivered, ack.delivered);
+            self.mode = Mode::ProbeRtt(ProbeRtt::default());
+            self.held_back = HeldBack::since(ack.delivered);
         }
-        self.probe_rtt(ack, left_in_flight);
+        if let Mode::ProbeRtt(probe) = &mut self.mode {
+            self.held_back.until(ack.delivered + left_in_flight);
+            if probe.goes_on(ack, left_in_flight <= MIN_SEGMENTS * self.mss, self.round_start, &mut self.round) {
+                self.end_probe_rtt(ack.now);
+            }
+        }
         if ack.acked > 0 {
             self.idle_restart = false;
         }
     }
 
-    fn probe_rtt(&mut self, ack: &Ack, left_in_flight: u64) {
-        let Mode::ProbeRtt { done, round_over } = &mut self.mode else { return };
-        self.probe_rtt_sent.1 = ack.delivered + left_in_flight;
-        if done.is_none() {
-            if left_in_flight <= MIN_SEGMENTS * self.mss {
-                *done = Some(ack.now + PROBE_RTT_TIME);
-                self.round.restart(ack.delivered);
-            }
-            return;
-        }
-        *round_over |= self.round_start;
-        if *round_over {
-            self.end_probe_rtt(ack.now);
-        }
-    }
-
     fn end_probe_rtt(&mut self, now: Time) {
-        let Mode::ProbeRtt { done: Some(done), .. } = self.mode else { return };
-        if now <= done {
-            return;
-        }
         self.min_rtt_at = now;
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         match self.full_pipe.reached() {
@@ -308,12 +252,9 @@ impl Bbr1 {
         }
     }
 
-    /// Step 10 of H.3: before the pipe is full only upwards.
+    /// Step 10 of H.3.
     fn set_pacing(&mut self, gain: u64) {
-        let rate = pacing(self.rate_bps(), gain, self.config.pacing_margin_percent);
-        if self.full_pipe.reached() || rate > self.pacing {
-            self.pacing = rate;
-        }
+        self.pacer.set(self.rate_bps(), gain, self.full_pipe.reached());
     }
 }
 
@@ -325,10 +266,7 @@ impl Controller for Bbr1 {
         self.learn_rate(ack);
         self.change_mode(ack, left_in_flight);
         self.learn_min_rtt(ack, left_in_flight);
-        if !self.seen_rtt && ack.srtt > Span::ZERO {
-            self.seen_rtt = true;
-            self.pace_from_rtt(ack.srtt);
-        }
+        self.pacer.see_rtt(self.cwnd, ack.srtt);
         self.set_pacing(self.pacing_gain());
         self.set_cwnd(ack, left_in_flight);
     }
@@ -349,8 +287,8 @@ impl Controller for Bbr1 {
         self.aggregation.restart(restart.now);
         match self.mode {
             Mode::ProbeBw => self.set_pacing(UNIT),
-            Mode::ProbeRtt { .. } => self.end_probe_rtt(restart.now),
-            Mode::Startup | Mode::Drain => {}
+            Mode::ProbeRtt(probe) if probe.time_is_over(restart.now) => self.end_probe_rtt(restart.now),
+            _ => {}
         }
     }
 
@@ -368,7 +306,7 @@ impl Controller for Bbr1 {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        Some(self.pacing)
+        Some(self.pacer.rate)
     }
 
     fn recovery(&self) -> Recovery {
@@ -376,18 +314,7 @@ impl Controller for Bbr1 {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            cwnd: self.cwnd(),
-            ssthresh: None,
-            base_delay: self.min_rtt,
-            queueing_delay: None,
-            phase: match self.mode {
-                Mode::Startup => "startup",
-                Mode::Drain => "drain",
-                Mode::ProbeBw => "probe_bw",
-                Mode::ProbeRtt { .. } => "probe_rtt",
-            },
-        }
+        Snapshot { cwnd: self.cwnd(), ssthresh: None, base_delay: self.min_rtt, queueing_delay: None, phase: self.mode.name() }
     }
 }
 

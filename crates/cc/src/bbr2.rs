@@ -9,9 +9,9 @@ use lowtide_units::{Rate, Span, Time};
 use serde::Deserialize;
 
 use crate::bbr::aggregation::{Acked, Aggregation};
-use crate::bbr::{
-    DRAIN_GAIN, FIRST_RTT, FullPipe, INITIAL_SEGMENTS, MIN_SEGMENTS, STARTUP_GAIN, UNIT, bdp_segments, burst_segments, pacing,
-};
+use crate::bbr::mode::{HeldBack, Mode};
+use crate::bbr::pacer::Pacer;
+use crate::bbr::{FullPipe, INITIAL_SEGMENTS, MIN_SEGMENTS, UNIT, bdp_segments, burst_segments};
 use crate::controller::{Controller, Recovery, Start};
 use crate::events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};
 use crate::params::{ParamError, Params, require};
@@ -39,8 +39,6 @@ impl Default for Config {
     }
 }
 
-/// PROBE_BW's window gain (`bbr_cwnd_gain`).
-const CWND_GAIN: u64 = 2 * UNIT;
 /// PROBE_RTT keeps half a bandwidth-delay product (`bbr_probe_rtt_cwnd_gain`) …
 const PROBE_RTT_GAIN: u64 = UNIT / 2;
 /// … and is due after this long without a new minimum (`bbr_probe_rtt_win_ms`).
@@ -73,8 +71,7 @@ pub struct Bbr2 {
     cwnd: u64,
     initial_cwnd: u64,
     prior_cwnd: u64,
-    pacing: Rate,
-    seen_rtt: bool,
+    pacer: Pacer,
     mode: Mode,
     /// bit/s: the maximum of the last cycle of PROBE_BW and of this one.
     rate: [u64; 2],
@@ -96,30 +93,20 @@ pub struct Bbr2 {
     timeout_until: Option<u64>,
     idle_restart: bool,
     delivered: u64,
-    /// Segments sent between these delivered marks give samples that PROBE_RTT made too low.
-    probe_rtt_sent: (u64, u64),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Mode {
-    Startup,
-    Drain,
-    ProbeBw,
-    ProbeRtt { done: Option<Time>, round_over: bool },
+    held_back: HeldBack,
 }
 
 impl Bbr2 {
     /// A flow at its initial window.
     pub fn new(config: Config, start: &Start) -> Bbr2 {
         let cwnd = start.window_or(INITIAL_SEGMENTS);
-        let mut flow = Bbr2 {
+        Bbr2 {
             config,
             mss: u64::from(start.mss),
             cwnd,
             initial_cwnd: cwnd,
             prior_cwnd: 0,
-            pacing: Rate::from_bps(0),
-            seen_rtt: start.handshake_rtt.is_some(),
+            pacer: Pacer::new(cwnd, start, config.pacing_margin_percent),
             mode: Mode::Startup,
             rate: [0; 2],
             min_rtt: None,
@@ -138,10 +125,8 @@ impl Bbr2 {
             timeout_until: None,
             idle_restart: false,
             delivered: 0,
-            probe_rtt_sent: (u64::MAX, 0),
-        };
-        flow.pace_from_rtt(start.handshake_rtt.unwrap_or(FIRST_RTT));
-        flow
+            held_back: HeldBack::default(),
+        }
     }
 
     fn max_rate(&self) -> u64 {
@@ -150,23 +135,6 @@ impl Bbr2 {
 
     fn rate_bps(&self) -> u64 {
         self.max_rate().min(self.bounds.rate_low)
-    }
-
-    fn pacing_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup => STARTUP_GAIN,
-            Mode::Drain => DRAIN_GAIN,
-            Mode::ProbeBw => self.cycle.pacing_gain(),
-            Mode::ProbeRtt { .. } => UNIT,
-        }
-    }
-
-    fn cwnd_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup | Mode::Drain => STARTUP_GAIN,
-            Mode::ProbeBw => CWND_GAIN,
-            Mode::ProbeRtt { .. } => UNIT,
-        }
     }
 
     fn probing_up(&self) -> bool {
@@ -182,7 +150,7 @@ impl Bbr2 {
     fn with_burst_room(&self, segments: u64) -> u64 {
         let shift = self.min_rtt.map_or(64, |rtt| rtt.nanos() / BURST_RTT.nanos());
         let extra = if shift < 17 { (65_536u64 >> shift) / self.mss } else { 0 };
-        let burst = (burst_segments(self.pacing, self.mss) + extra).min(65_535 / self.mss).max(1);
+        let burst = (burst_segments(self.pacer.rate, self.mss) + extra).min(65_535 / self.mss).max(1);
         let least = segments.max(3 * burst).max(MIN_SEGMENTS);
         (least + if self.probing_up() { 2 } else { 0 }) * self.mss
     }
@@ -201,20 +169,14 @@ impl Bbr2 {
         bdp_segments(self.rate_bps(), self.min_rtt, PROBE_RTT_GAIN, self.mss).max(MIN_SEGMENTS) * self.mss
     }
 
-    fn pace_from_rtt(&mut self, rtt: Span) {
-        let rate = Rate::from_bytes_over(self.cwnd, rtt.max(Span::from_micros(1))).bps();
-        self.pacing = pacing(rate, STARTUP_GAIN, self.config.pacing_margin_percent);
-    }
-
     fn save_cwnd(&mut self) {
-        let undisturbed = !self.in_recovery && self.timeout_until.is_none() && !matches!(self.mode, Mode::ProbeRtt { .. });
+        let undisturbed = !self.in_recovery && self.timeout_until.is_none() && !self.mode.is_probe_rtt();
         self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
     /// The rate sample, marked if PROBE_RTT kept the sender from using the pipe.
     fn sample(&self, ack: &Ack) -> Option<RateSample> {
-        let (from, to) = self.probe_rtt_sent;
-        let held_back = from <= ack.prior_delivered && ack.prior_delivered <= to;
+        let held_back = self.held_back.covers(ack);
         ack.rate.filter(|s| s.interval > Span::ZERO).map(|s| RateSample { app_limited: s.app_limited || held_back, ..s })
     }
 
@@ -263,10 +225,7 @@ impl Bbr2 {
     }
 
     fn set_pacing(&mut self, gain: u64) {
-        let rate = pacing(self.rate_bps(), gain, self.config.pacing_margin_percent);
-        if self.full_pipe.reached() || rate > self.pacing {
-            self.pacing = rate;
-        }
+        self.pacer.set(self.rate_bps(), gain, self.full_pipe.reached());
     }
 
     fn set_cwnd(&mut self, ack: &Ack) {
@@ -276,7 +235,7 @@ impl Bbr2 {
         }
         let rate = self.rate_bps();
         let extra = self.aggregation.allowance(rate) / self.mss;
-        let target = self.with_burst_room(bdp_segments(rate, self.min_rtt, self.cwnd_gain(), self.mss) + extra);
+        let target = self.with_burst_room(bdp_segments(rate, self.min_rtt, self.mode.cwnd_gain(), self.mss) + extra);
         if self.full_pipe.reached() {
             self.cwnd = (self.cwnd + ack.acked).min(target);
         } else if self.cwnd < target || self.cwnd < 2 * self.initial_cwnd {
@@ -284,7 +243,7 @@ impl Bbr2 {
         }
         let floor = MIN_SEGMENTS * self.mss;
         self.cwnd = self.cwnd.max(floor);
-        if matches!(self.mode, Mode::ProbeRtt { .. }) {
+        if self.mode.is_probe_rtt() {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
         self.cwnd = self.cwnd.min(self.inflight_cap().max(floor));
@@ -316,11 +275,8 @@ impl Controller for Bbr2 {
             self.update_model(ack, &sample, left_in_flight);
         }
         self.learn_min_rtt(ack, left_in_flight);
-        if !self.seen_rtt && ack.srtt > Span::ZERO {
-            self.seen_rtt = true;
-            self.pace_from_rtt(ack.srtt);
-        }
-        self.set_pacing(self.pacing_gain());
+        self.pacer.see_rtt(self.cwnd, ack.srtt);
+        self.set_pacing(self.mode.pacing_gain(self.cycle.pacing_gain()));
         self.set_cwnd(ack);
     }
 
@@ -337,8 +293,8 @@ impl Controller for Bbr2 {
         self.aggregation.restart(restart.now);
         match self.mode {
             Mode::ProbeBw => self.set_pacing(UNIT),
-            Mode::ProbeRtt { .. } => self.end_probe_rtt(restart.now),
-            Mode::Startup | Mode::Drain => {}
+            Mode::ProbeRtt(probe) if probe.time_is_over(restart.now) => self.end_probe_rtt(restart.now),
+            _ => {}
         }
     }
 
@@ -357,7 +313,7 @@ impl Controller for Bbr2 {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        Some(self.pacing)
+        Some(self.pacer.rate)
     }
 
     fn recovery(&self) -> Recovery {
@@ -370,12 +326,7 @@ impl Controller for Bbr2 {
             ssthresh: None,
             base_delay: self.min_rtt,
             queueing_delay: None,
-            phase: match self.mode {
-                Mode::Startup => "startup",
-                Mode::Drain => "drain",
-                Mode::ProbeBw => self.cycle.phase.name(),
-                Mode::ProbeRtt { .. } => "probe_rtt",
-            },
+            phase: if self.mode == Mode::ProbeBw { self.cycle.phase.name() } else { self.mode.name() },
         }
     }
 }

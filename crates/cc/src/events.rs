@@ -121,3 +121,10 @@ pub struct Snapshot {
     /// The name of the state the algorithm is in, as its source calls it.
     pub phase: &'static str,
 }
+
+impl Snapshot {
+    /// Of a window and a threshold in bytes, infinite while it is unset; the delays are none.
+    pub(crate) fn of(cwnd: u64, ssthresh: f64, phase: &'static str) -> Snapshot {
+        Snapshot { cwnd, ssthresh: ssthresh.is_finite().then_some(ssthresh as u64), phase, ..Snapshot::default() }
+    }
+}

@@ -15,6 +15,7 @@ use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params};
 use crate::round::Round;
 pub use config::{Config, Decrease, RampExit};
+pub(crate) use slowdown::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, PERIOD};
 
 /// Segments in the initial window, at the floor and during a freeze (-01 §4.4).
 const MIN_SEGMENTS: u32 = 2;
@@ -70,6 +71,18 @@ enum Phase {
     Freeze { end: Time },
     Ramp,
     SlowStartAfterTimeout,
+}
+
+impl Phase {
+    fn name(self) -> &'static str {
+        match self {
+            Phase::InitialSlowStart => "slow_start",
+            Phase::Avoidance => "avoidance",
+            Phase::Freeze { .. } => "freeze",
+            Phase::Ramp => "ramp",
+            Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
+        }
+    }
 }
 
 impl LedbatPp {
@@ -267,18 +280,11 @@ impl Controller for LedbatPp {
     }
 
     fn snapshot(&self) -> Snapshot {
+        let span = |ns: f64| Span::from_nanos(ns as u64);
         Snapshot {
-            cwnd: self.cwnd(),
-            ssthresh: self.ssthresh.is_finite().then_some(self.ssthresh as u64),
-            base_delay: self.base.min().map(|ns| Span::from_nanos(ns as u64)),
-            queueing_delay: self.queueing_ns().map(|ns| Span::from_nanos(ns as u64)),
-            phase: match self.phase {
-                Phase::InitialSlowStart => "slow_start",
-                Phase::Avoidance => "avoidance",
-                Phase::Freeze { .. } => "freeze",
-                Phase::Ramp => "ramp",
-                Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
-            },
+            base_delay: self.base.min().map(|ns| span(ns as f64)),
+            queueing_delay: self.queueing_ns().map(span),
+            ..Snapshot::of(self.cwnd(), self.ssthresh, self.phase.name())
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::delay::{BaseDelay, CurrentDelay};
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
+use crate::ledbat_pp::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, PERIOD};
 use crate::params::{ParamError, Params, require};
 
 /// Parameters. The switches are the published faults; by default all of them are there.
@@ -60,10 +61,6 @@ impl Default for Config {
 const INITIAL_SEGMENTS: u32 = 10;
 /// The window of a slowdown, whatever the unit (-01 §4.4).
 const FREEZE: f64 = 2.0;
-/// A freeze, and the wait before the first slowdown, in RTTs (-01 §4.4).
-const FREEZE_RTTS: u64 = 2;
-/// The next slowdown comes this many times the last one's duration after it (-01 §4.4).
-const PERIOD: u64 = 9;
 /// The largest divisor of GAIN (-01 §4.3).
 const MAX_DIVISOR: f64 = 16.0;
 /// The published filter is made for four samples and forgets one early.
@@ -162,7 +159,7 @@ impl Published {
 
     fn leave_initial_slow_start(&mut self, now: Time) {
         self.initial = false;
-        let due = now + self.srtt * FREEZE_RTTS;
+        let due = now + self.srtt * FIRST_SLOWDOWN_RTTS;
         self.slowdown_due = Some(due);
         // Nothing is timed before it.
         self.slowdown_start = due;
@@ -257,16 +254,15 @@ impl Controller for Published {
     }
 
     fn snapshot(&self) -> Snapshot {
+        let phase = match (self.initial, self.frozen) {
+            (true, _) => "slow_start",
+            (false, Some(_)) => "slowdown",
+            (false, None) => "avoidance",
+        };
         Snapshot {
-            cwnd: self.cwnd(),
-            ssthresh: self.ssthresh.is_finite().then_some(self.ssthresh as u64),
             base_delay: self.base.min().map(|ns| Span::from_nanos(ns as u64)),
             queueing_delay: Some(Span::from_nanos(self.queueing_ns() as u64)),
-            phase: match (self.initial, self.frozen) {
-                (true, _) => "slow_start",
-                (false, Some(_)) => "slowdown",
-                (false, None) => "avoidance",
-            },
+            ..Snapshot::of(self.cwnd(), self.ssthresh, phase)
         }
     }
 }

@@ -318,17 +318,13 @@ impl<L: Law> Controller for Rival<L> {
 
     fn snapshot(&self) -> Snapshot {
         let (base_delay, queueing_delay) = self.law.delays();
-        Snapshot {
-            cwnd: self.cwnd(),
-            ssthresh: self.window.ssthresh.is_finite().then_some((self.window.ssthresh * self.window.mss + 1e-6) as u64),
-            base_delay,
-            queueing_delay,
-            phase: match (self.in_recovery, self.window.in_slow_start()) {
-                (true, _) => "recovery",
-                (false, true) => "slow_start",
-                (false, false) => self.law.phase(),
-            },
-        }
+        let phase = match (self.in_recovery, self.window.in_slow_start()) {
+            (true, _) => "recovery",
+            (false, true) => "slow_start",
+            (false, false) => self.law.phase(),
+        };
+        let ssthresh = self.window.ssthresh * self.window.mss + 1e-6;
+        Snapshot { base_delay, queueing_delay, ..Snapshot::of(self.cwnd(), ssthresh, phase) }
     }
 }
 

@@ -199,19 +199,15 @@ impl Controller for TcpLp {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            cwnd: self.cwnd(),
-            ssthresh: self.ssthresh.is_finite().then_some(self.ssthresh as u64),
-            // One-way delays have an arbitrary zero: the base means nothing to a reader.
-            base_delay: None,
-            queueing_delay: self.delays.map(|d| Span::from_nanos((d.smoothed - d.min) as u64)),
-            phase: match (self.learning, self.inferring, self.cwnd < self.ssthresh) {
-                (true, _, _) => "learning",
-                (_, true, _) => "inference",
-                (_, _, true) => "slow_start",
-                _ => "avoidance",
-            },
-        }
+        let phase = match (self.learning, self.inferring, self.cwnd < self.ssthresh) {
+            (true, _, _) => "learning",
+            (_, true, _) => "inference",
+            (_, _, true) => "slow_start",
+            _ => "avoidance",
+        };
+        // One-way delays have an arbitrary zero: the base means nothing to a reader.
+        let queueing_delay = self.delays.map(|d| Span::from_nanos((d.smoothed - d.min) as u64));
+        Snapshot { queueing_delay, ..Snapshot::of(self.cwnd(), self.ssthresh, phase) }
     }
 }
 

@@ -217,11 +217,9 @@ impl Controller for TcpNice {
     fn snapshot(&self) -> Snapshot {
         let current = (self.round_min < Span::MAX).then_some(self.round_min);
         Snapshot {
-            cwnd: self.cwnd(),
-            ssthresh: self.ssthresh.is_finite().then_some(self.ssthresh as u64),
             base_delay: self.range.map(|(min, _)| min),
             queueing_delay: self.range.zip(current).map(|((min, _), rtt)| rtt - min),
-            phase: if self.in_slow_start() { "slow_start" } else { "avoidance" },
+            ..Snapshot::of(self.cwnd(), self.ssthresh, if self.in_slow_start() { "slow_start" } else { "avoidance" })
         }
     }
 }

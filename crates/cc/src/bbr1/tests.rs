@@ -43,7 +43,7 @@ fn ack(at: Time, delivered: u64, flight: u64) -> Ack {
 #[test]
 fn window_and_pacing_in_probe_bw() {
     let mut flow = cruising();
-    flow.pacing = Rate::from_bps(9_900_000);
+    flow.pacer.rate = Rate::from_bps(9_900_000);
     for _ in 0..200 {
         flow.on_ack(&ack(Time::from_millis(1), 1_000_000, 74 * MSS));
     }

@@ -8,7 +8,7 @@ use crate::events::{Ack, Congestion};
 impl Bbr1 {
     /// Room for bursts at the sender, the host and the receiver, an even number of segments (`bbr_quantization_budget`).
     fn with_burst_room(&self, segments: u64) -> u64 {
-        let even = (segments + 3 * burst_segments(self.pacing, self.mss)).next_multiple_of(2);
+        let even = (segments + 3 * burst_segments(self.pacer.rate, self.mss)).next_multiple_of(2);
         let probing = self.mode == Mode::ProbeBw && self.cycle == 0;
         (even + if probing { 2 } else { 0 }) * self.mss
     }
@@ -24,11 +24,11 @@ impl Bbr1 {
             true => self.aggregation.allowance(rate) / self.mss,
             false => 0,
         };
-        self.with_burst_room(bdp_segments(rate, self.min_rtt, self.cwnd_gain(), self.mss) + extra)
+        self.with_burst_room(bdp_segments(rate, self.min_rtt, self.mode.cwnd_gain(), self.mss) + extra)
     }
 
     pub(super) fn save_cwnd(&mut self) {
-        let undisturbed = self.episode == Episode::None && !matches!(self.mode, Mode::ProbeRtt { .. });
+        let undisturbed = self.episode == Episode::None && !self.mode.is_probe_rtt();
         self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
@@ -43,7 +43,7 @@ impl Bbr1 {
             }
             self.cwnd = self.cwnd.max(MIN_SEGMENTS * self.mss);
         }
-        if matches!(self.mode, Mode::ProbeRtt { .. }) {
+        if self.mode.is_probe_rtt() {
             self.cwnd = self.cwnd.min(MIN_SEGMENTS * self.mss);
         }
     }

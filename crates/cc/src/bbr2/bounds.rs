@@ -151,7 +151,7 @@ impl Bbr2 {
     pub(super) fn inflight_cap(&self) -> u64 {
         let high = match self.mode {
             Mode::ProbeBw if self.cycle.phase != Phase::Cruise => self.bounds.inflight_high,
-            Mode::ProbeBw | Mode::ProbeRtt { .. } => self.inflight_with_headroom(),
+            Mode::ProbeBw | Mode::ProbeRtt(_) => self.inflight_with_headroom(),
             Mode::Startup | Mode::Drain => u64::MAX,
         };
         high.min(self.bounds.inflight_low)

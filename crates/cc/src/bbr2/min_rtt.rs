@@ -3,8 +3,9 @@
 
 use lowtide_units::Time;
 
-use super::{Bbr2, Mode, PROBE_RTT_DUE};
-use crate::bbr::{MIN_RTT_WINDOW, PROBE_RTT_TIME};
+use super::{Bbr2, PROBE_RTT_DUE};
+use crate::bbr::MIN_RTT_WINDOW;
+use crate::bbr::mode::{HeldBack, Mode, ProbeRtt};
 use crate::events::Ack;
 
 impl Bbr2 {
@@ -20,40 +21,27 @@ impl Bbr2 {
         if lower || ack.now > self.min_rtt_at + MIN_RTT_WINDOW {
             (self.min_rtt, self.min_rtt_at) = (self.recent_rtt, self.recent_rtt_at);
         }
-        if due && !self.idle_restart && !matches!(self.mode, Mode::ProbeRtt { .. }) {
+        if due && !self.idle_restart && !self.mode.is_probe_rtt() {
             self.save_cwnd();
-            self.mode = Mode::ProbeRtt { done: None, round_over: false };
+            self.mode = Mode::ProbeRtt(ProbeRtt::default());
             self.cycle.stop_probing();
             self.round.restart(ack.delivered);
-            self.probe_rtt_sent = (ack.delivered, ack.delivered);
+            self.held_back = HeldBack::since(ack.delivered);
         }
-        self.probe_rtt(ack, left_in_flight);
-        self.idle_restart &= ack.acked == 0;
-    }
-
-    fn probe_rtt(&mut self, ack: &Ack, left_in_flight: u64) {
-        let low = left_in_flight <= self.probe_rtt_cwnd();
-        let Mode::ProbeRtt { done, round_over } = &mut self.mode else { return };
-        self.probe_rtt_sent.1 = ack.delivered + left_in_flight;
-        if done.is_none() {
-            if low {
-                *done = Some(ack.now + PROBE_RTT_TIME);
-                self.round.restart(ack.delivered);
+        if let Mode::ProbeRtt(mut probe) = self.mode {
+            self.held_back.until(ack.delivered + left_in_flight);
+            let drained = left_in_flight <= self.probe_rtt_cwnd();
+            let over = probe.goes_on(ack, drained, self.round_start, &mut self.round);
+            self.mode = Mode::ProbeRtt(probe);
+            if over {
+                self.end_probe_rtt(ack.now);
             }
-            return;
         }
-        *round_over |= self.round_start;
-        if *round_over {
-            self.end_probe_rtt(ack.now);
-        }
+        self.idle_restart &= ack.acked == 0;
     }
 
     /// Back to cruising: what is in flight lies below the bandwidth-delay product (`bbr2_exit_probe_rtt`).
     pub(super) fn end_probe_rtt(&mut self, now: Time) {
-        let Mode::ProbeRtt { done: Some(done), .. } = self.mode else { return };
-        if now <= done {
-            return;
-        }
         self.recent_rtt_at = now;
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.lift_low();

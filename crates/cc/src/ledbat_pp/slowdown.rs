@@ -8,11 +8,11 @@ use crate::controller::Controller;
 use crate::events::Ack;
 
 /// A slowdown holds the floor for this many RTTs (-01 §4.4).
-const FREEZE_RTTS: u64 = 2;
+pub(crate) const FREEZE_RTTS: u64 = 2;
 /// The first slowdown comes this many RTTs after the initial slow start (-01 §4.4).
-const FIRST_SLOWDOWN_RTTS: u64 = 2;
+pub(crate) const FIRST_SLOWDOWN_RTTS: u64 = 2;
 /// The next slowdown comes this many times the last one's duration after it (-01 §4.4).
-const PERIOD: u64 = 9;
+pub(crate) const PERIOD: u64 = 9;
 
 impl LedbatPp {
     /// Slowdowns fall due and freezes end by time. True if a slowdown starts here.
