@@ -18,7 +18,7 @@ pub struct Config {
     /// The gain before the flow is steady, in segments per RTT and second of offset (40: TCP's ramp at 25 ms).
     #[serde(alias = "gain_per_s")]
     pub initial_gain_per_s: f64,
-    /// How the printed formula 10^⌈log10[cwnd]⌉ / cwnd is read.
+    /// How the printed formula `10^⌈log10[cwnd]⌉ / cwnd` is read.
     pub reading: Reading,
     /// Acknowledgements in a row at or above the target that make the flow steady.
     pub steady_samples: u32,
