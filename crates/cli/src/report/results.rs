@@ -1,14 +1,16 @@
 //! A page from a folder of results: one run with its series and distributions, or a sweep with its curves and heat maps.
 //! Reads results only; does not know who made them.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod sweep;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use lowtide_scenario::{FlowPoint, ResultDir, Series, Summary};
 
-use super::heat::{HeatMap, short};
+use super::heat::short;
 use super::{Curve, Page, Plot};
 
 /// The page's name in the folder.
@@ -24,7 +26,7 @@ pub fn plot_dir(dir: &Path) -> Result<PathBuf> {
     match results.as_slice() {
         [] => bail!("{}: no result here; `lowtide sim SCENARIO.toml --out DIR` writes one", dir.display()),
         [one] => run(&mut sheet, one)?,
-        several => sweep(&mut sheet, several)?,
+        several => sweep::draw(&mut sheet, several)?,
     }
     let path = dir.join(PAGE);
     sheet.page.write(&path)?;
@@ -110,6 +112,9 @@ pub fn setting(text: &str, varied: &[&str]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// A value of a flow at a time.
+type Value = fn(&FlowPoint) -> f64;
+
 fn run(sheet: &mut Sheet, result: &ResultDir) -> Result<()> {
     let summary = &result.summary;
     let setting = setting(&result.scenario, &[]);
@@ -120,7 +125,7 @@ fn run(sheet: &mut Sheet, result: &ResultDir) -> Result<()> {
         return Ok(());
     };
     let about = format!("{}, seed {}; {setting}", summary.scenario, summary.seed);
-    let flows: [(&str, &str, fn(&FlowPoint) -> f64); 4] = [
+    let flows: [(&str, &str, Value); 4] = [
         ("Throughput of each flow", "Mbit/s", |p| p.goodput_bps / 1e6),
         ("Congestion window", "kB", |p| p.cwnd_bytes / 1e3),
         ("Window granted by the receiver", "kB", |p| p.rwnd_bytes / 1e3),
@@ -213,94 +218,6 @@ fn tables(page: &mut Page, summary: &Summary) {
     let head = ["bottleneck", "Mbit/s", "utilisation", "drops", "marks", "delay mean ms", "median", "p95", "p99", "max"];
     page.heading("bottlenecks", "Bottlenecks").table(&head, &bottlenecks);
     page.paragraph(&format!("Jain index {}, over windows of a second {}.", short(summary.jain), short(summary.jain_short)));
-}
-
-/// What sweeps are drawn by; a group's share is added by its name.
-fn metrics(results: &[ResultDir]) -> Vec<(String, Box<dyn Fn(&Summary) -> f64>)> {
-    fn first(s: &Summary, value: fn(&lowtide_scenario::Bottleneck) -> f64) -> f64 {
-        s.bottlenecks.first().map_or(f64::NAN, value)
-    }
-    let mut metrics: Vec<(String, Box<dyn Fn(&Summary) -> f64>)> = vec![
-        ("Utilisation".into(), Box::new(|s| first(s, |b| b.utilisation))),
-        ("Queueing delay, 95th percentile (ms)".into(), Box::new(|s| first(s, |b| b.queue_delay_ms.p95))),
-        ("Jain index".into(), Box::new(|s| s.jain)),
-    ];
-    let groups: BTreeSet<String> = results.iter().flat_map(|r| r.summary.flows.iter().map(|f| f.group.clone())).collect();
-    for group in groups {
-        let name = format!("Share of {group}");
-        metrics.push((name, Box::new(move |s| s.flows.iter().filter(|f| f.group == group).map(|f| f.share).sum())));
-    }
-    metrics
-}
-
-fn sweep(sheet: &mut Sheet, results: &[ResultDir]) -> Result<()> {
-    let runs: Vec<BTreeMap<String, String>> = results.iter().map(|r| parameters(&r.scenario)).collect();
-    let keys: BTreeSet<&String> = runs.iter().flat_map(BTreeMap::keys).filter(|k| !matches!(k.as_str(), "seed" | "name")).collect();
-    let varied: Vec<&str> = keys.into_iter().filter(|k| runs.iter().any(|r| r.get(*k) != runs[0].get(*k))).map(String::as_str).collect();
-    let number = |run: usize, key: &str| runs[run].get(key).and_then(|v| v.parse::<f64>().ok());
-    let (real, other): (Vec<&str>, Vec<&str>) = varied.iter().partition(|k| (0..runs.len()).all(|r| number(r, k).is_some()));
-    let setting = setting(&results[0].scenario, &varied);
-    let seeds: BTreeSet<u64> = results.iter().map(|r| r.summary.seed).collect();
-    let seeds = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    sheet.page.paragraph(&format!("Varied: {}. Seeds {seeds}; points are means over them. Fixed: {setting}.", varied.join(", ")));
-    let distinct = |key: &str| runs.iter().filter_map(|r| r.get(key)).collect::<BTreeSet<_>>().len();
-    let x_key = real.iter().copied().max_by_key(|k| distinct(k));
-    let metrics = metrics(results);
-    for (what, value) in &metrics {
-        let title = format!("{what}. {}, seeds {seeds}; {setting}", results[0].summary.scenario);
-        let Some(x_key) = x_key else { break };
-        if let ([_, _], []) = (real.as_slice(), other.as_slice()) {
-            let y_key = if real[0] == x_key { real[1] } else { real[0] };
-            let at = |r: usize| Some((number(r, x_key)?, number(r, y_key)?));
-            let cells = means((0..runs.len()).filter_map(|r| Some((at(r)?, value(&results[r].summary)))));
-            let cells = cells.into_iter().map(|((x, y), v)| (x, y, v)).collect();
-            let map = HeatMap { title, x_label: x_key.to_owned(), y_label: y_key.to_owned(), cells, range: None };
-            let href = sheet.data(&map.csv())?;
-            sheet.page.figure(&map.svg(), &map.title, Some(&href));
-            continue;
-        }
-        let curve = |r: usize| {
-            varied
-                .iter()
-                .filter(|k| **k != x_key)
-                .map(|k| format!("{k} {}", runs[r].get(*k).map_or("–", String::as_str)))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let mut curves: BTreeMap<String, Vec<((f64, f64), f64)>> = BTreeMap::new();
-        for r in 0..runs.len() {
-            let Some(x) = number(r, x_key) else { continue };
-            curves.entry(curve(r)).or_default().push(((x, 0.0), value(&results[r].summary)));
-        }
-        let curves = curves.into_iter().map(|(name, points)| {
-            let points = means(points.into_iter()).into_iter().map(|((x, _), y)| (x, y)).collect();
-            Curve::line(if name.is_empty() { what } else { &name }, points)
-        });
-        sheet.plot(&Plot { title, x_label: x_key.to_owned(), y_label: what.clone(), curves: curves.collect(), marks: true })?;
-    }
-    let mut head = varied.clone();
-    head.push("seed");
-    head.extend(metrics.iter().map(|m| m.0.as_str()));
-    let row = |(run, result): (&BTreeMap<String, String>, &ResultDir)| {
-        let chosen = varied.iter().map(|k| run.get(*k).cloned().unwrap_or_default());
-        chosen.chain([result.summary.seed.to_string()]).chain(metrics.iter().map(|m| short((m.1)(&result.summary)))).collect()
-    };
-    let rows: Vec<Vec<String>> = runs.iter().zip(results).map(row).collect();
-    sheet.page.heading("runs", "Runs").table(&head, &rows);
-    Ok(())
-}
-
-/// The mean of the values at each place, in the order of places.
-fn means(points: impl Iterator<Item = ((f64, f64), f64)>) -> Vec<((f64, f64), f64)> {
-    let mut sums: Vec<((f64, f64), f64, f64)> = Vec::new();
-    for (at, value) in points.filter(|p| p.1.is_finite()) {
-        match sums.iter_mut().find(|s| s.0 == at) {
-            Some(sum) => (sum.1, sum.2) = (sum.1 + value, sum.2 + 1.0),
-            None => sums.push((at, value, 1.0)),
-        }
-    }
-    sums.sort_by(|a, b| a.0.0.total_cmp(&b.0.0).then(a.0.1.total_cmp(&b.0.1)));
-    sums.into_iter().map(|(at, sum, n)| (at, sum / n)).collect()
 }
 
 #[cfg(test)]
