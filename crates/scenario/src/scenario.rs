@@ -93,7 +93,8 @@ impl Scenario {
             let Place { line, key } = locate::complaint(text, &e);
             ScenarioError { line, key, ..ScenarioError::new(e.message().replace('\n', "; ")) }
         })?;
-        scenario.checked(dir).map_err(|e| {
+        let sound = scenario.flows.iter().try_for_each(Flow::check_receiver_counts).and_then(|()| scenario.checked(dir));
+        sound.map_err(|e| {
             let line = e.key.as_deref().and_then(|key| locate::line_of_key(text, key));
             ScenarioError { line, ..e }
         })
@@ -147,6 +148,7 @@ impl Scenario {
             require(named, &format!("flows.{}.name", i + 1), "must not be empty or contain a dot")?;
             let twin = before.iter().any(|f| f.name == flow.name);
             require(!twin, &format!("flows.{}.name", flow.name), "two flows have this name; `count = 2` makes several alike")?;
+            flow.receiver = flow.receiver.take().filter(|_| flow.kind == Kind::Rledbat);
             flow.check()?;
         }
         let wiring = self.topology.wiring(&self.flows);

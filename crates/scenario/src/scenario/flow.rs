@@ -300,6 +300,12 @@ impl Default for Lab {
 }
 
 impl Flow {
+    /// In a file, a receiver that would do nothing is a slip. (`--set kind=tcp` takes it away.)
+    pub(super) fn check_receiver_counts(&self) -> Result<(), ScenarioError> {
+        let counts = self.receiver.is_none() || self.kind == Kind::Rledbat;
+        require(counts, &format!("flows.{}.receiver", self.name), "does nothing without `kind = \"rledbat\"`")
+    }
+
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.{key}", self.name), rule);
         rule(

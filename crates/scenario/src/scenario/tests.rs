@@ -45,6 +45,14 @@ fn keys_are_set_by_name() {
 }
 
 #[test]
+fn a_flow_made_plain_loses_its_receiver() {
+    let held = DEMO.replacen("cc = \"cubic\"", "cc = \"cubic\"\nkind = \"rledbat\"\nreceiver = { target = \"enhanced\" }", 1);
+    let plain = Scenario::parse(&held).and_then(|s| s.with("flows.bulk.kind", "tcp".into())).expect("valid");
+    assert_eq!(plain.flows[0].receiver, None);
+    assert_eq!(Scenario::parse(&toml::to_string(&plain).expect("writable")).expect("valid"), plain);
+}
+
+#[test]
 fn errors_name_line_key_and_what_is_allowed() {
     let cases = [
         ("rtt_ms", "rtt_msec", "scenario line 7 key topology.rtt_msec: unknown field `rtt_msec`, expected one of", "`rtt_ms`"),
@@ -55,6 +63,12 @@ fn errors_name_line_key_and_what_is_allowed() {
         ("rtt_ms = 20.0", "rtt_ms = -1", "scenario line 7 key topology.rtt_ms: must not be negative", ""),
         ("cc = \"cubic\"\n", "", "scenario line 10 key flows.bulk.cc: is missing", "sim --list"),
         ("cc = \"cubic\"", "cc = \"cubic\"\ndirection = \"up\"", "scenario line 13 key flows.bulk.direction: unknown variant", "`reverse`"),
+        (
+            "cc = \"cubic\"",
+            "cc = \"cubic\"\nreceiver = { target = \"enhanced\" }",
+            "key flows.bulk.receiver: does nothing",
+            "kind = \"rledbat\"",
+        ),
         ("packet_bytes = 160", "packet_bytes = 0", "scenario line 17 key flows.call.traffic:", "above 0"),
         ("packet_bytes = 160", "bytes = 160", "scenario line 17 key flows.call.traffic.bytes: unknown field", "`packet_bytes`"),
         ("name = \"call\"", "name = \"bulk\"", "key flows.bulk.name: two flows have this name", "count"),
