@@ -4,27 +4,9 @@ use lowtide_units::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::codel::{Law, Parameters};
-use crate::drr::{Classifier, Drr};
-use crate::queue::{Drop, Fifo, Packet, Queue};
-
-/// FQ-CoDel's own parameters (RFC 8290 §4.1.3, §5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Flow queues: 1024.
-    pub queues: usize,
-    /// Bytes a turn: an MTU with its link header, 1514.
-    pub quantum: u32,
-    /// Packets in all queues together: 10240.
-    pub limit_packets: usize,
-    /// A queue of its own for every flow.
-    pub perfect_hash: bool,
-}
-
-impl Default for Shape {
-    fn default() -> Shape {
-        Shape { queues: 1024, quantum: 1514, limit_packets: 10_240, perfect_hash: false }
-    }
-}
+use crate::flow_queues::FlowQueues;
+pub use crate::flow_queues::Shape;
+use crate::queue::{Drop, Packet, Queue};
 
 /// FQ-CoDel as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,85 +52,60 @@ impl Default for Config {
 /// The discipline.
 #[derive(Debug)]
 pub struct FqCoDel<P> {
-    shape: Shape,
     parameters: Parameters,
-    queues: Vec<(Fifo<P>, Law)>,
-    classifier: Classifier,
-    schedule: Drr,
-    bytes: u64,
-    packets: usize,
+    flows: FlowQueues<P, Law>,
     marks: u64,
 }
 
 impl<P: Packet> FqCoDel<P> {
     /// An empty discipline; `seed` perturbs the hash.
     pub fn new(shape: Shape, parameters: Parameters, seed: u64) -> FqCoDel<P> {
-        FqCoDel {
-            queues: (0..shape.queues).map(|_| (Fifo::default(), Law::default())).collect(),
-            classifier: Classifier::new(shape.queues, shape.perfect_hash, seed),
-            schedule: Drr::new(shape.queues, shape.quantum),
-            shape,
-            parameters,
-            bytes: 0,
-            packets: 0,
-            marks: 0,
-        }
+        FqCoDel { parameters, flows: FlowQueues::new(shape, Law::default(), seed), marks: 0 }
     }
 
     /// RFC 8290 §4.1.3: the head of the queue that holds most bytes.
     fn drop_from_the_fattest(&mut self, dropped: &mut Vec<(P, Drop)>) {
-        let Some(fattest) = (0..self.queues.len()).max_by_key(|&i| self.queues[i].0.bytes()) else { return };
-        if let Some(stamped) = self.queues[fattest].0.pop() {
-            self.left(&stamped.packet);
-            dropped.push((stamped.packet, Drop::Overflow));
+        let fattest = self.flows.queues.iter_mut().max_by_key(|(fifo, _)| fifo.bytes());
+        if let Some(head) = fattest.and_then(|(fifo, _)| fifo.pop()) {
+            self.flows.left(&head.packet);
+            dropped.push((head.packet, Drop::Overflow));
         }
-    }
-
-    fn left(&mut self, packet: &P) {
-        self.bytes -= u64::from(packet.bytes());
-        self.packets -= 1;
     }
 }
 
 impl<P: Packet + Send> Queue<P> for FqCoDel<P> {
     fn enqueue(&mut self, packet: P, now: Time, dropped: &mut Vec<(P, Drop)>) {
-        let queue = self.classifier.queue(packet.flow());
-        self.bytes += u64::from(packet.bytes());
-        self.packets += 1;
-        self.queues[queue as usize].0.push(packet, now);
-        self.schedule.activate(queue);
-        if self.packets > self.shape.limit_packets {
+        let queue = self.flows.of(&packet);
+        self.flows.push(queue, packet, now);
+        if self.flows.overfull() {
             self.drop_from_the_fattest(dropped);
         }
     }
 
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) -> Option<P> {
-        while let Some((queue, list)) = self.schedule.turn() {
+        while let Some((queue, list)) = self.flows.turn() {
             let before = dropped.len();
-            let (fifo, law) = &mut self.queues[queue as usize];
+            let (fifo, law) = &mut self.flows.queues[queue as usize];
             let marks = law.marks;
             let packet = law.dequeue(fifo, &self.parameters, now, dropped);
             self.marks += law.marks - marks;
-            for (lost, _) in &dropped[before..] {
-                self.bytes -= u64::from(lost.bytes());
-                self.packets -= 1;
-            }
+            dropped[before..].iter().for_each(|(lost, _)| self.flows.left(lost));
             if let Some(packet) = packet {
-                self.left(&packet);
-                self.schedule.served(queue, packet.bytes());
+                self.flows.left(&packet);
+                self.flows.schedule.served(queue, packet.bytes());
                 return Some(packet);
             }
-            self.schedule.empty(queue, list);
+            self.flows.schedule.empty(queue, list);
         }
         None
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.flows.bytes()
     }
 
     fn packets(&self) -> usize {
-        self.packets
+        self.flows.packets()
     }
 
     fn marks(&self) -> u64 {

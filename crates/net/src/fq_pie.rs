@@ -7,13 +7,13 @@ use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, require};
-use crate::drr::{Classifier, Drr};
-use crate::fq_codel::Shape;
+use crate::flow_queues::{FlowQueues, Shape};
 use crate::pie::rfc8033::{Parameters, Rfc8033};
 use crate::pie::{self, Backlog, Departure, Law, Verdict};
-use crate::queue::{Drop, Fifo, Packet, Queue, mark};
+use crate::queue::{Drop, Packet, Queue, mark};
 
-/// FQ-PIE as a scenario writes it (`fq_pie`, `fq_pie-freebsd`). What is left out is the profile's.
+/// FQ-PIE as a scenario writes it (`fq_pie`, `fq_pie-freebsd`). What is left out is the profile's. PIE's own keys stand here again:
+/// serde does not refuse unknown ones of a struct that is flattened into another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -88,12 +88,7 @@ impl Profile {
 #[derive(Debug)]
 pub struct FqPie<P> {
     profile: Profile,
-    limit_packets: usize,
-    queues: Vec<(Fifo<P>, Rfc8033)>,
-    classifier: Classifier,
-    schedule: Drr,
-    bytes: u64,
-    packets: usize,
+    flows: FlowQueues<P, Rfc8033>,
     marks: u64,
     rng: SmallRng,
 }
@@ -116,24 +111,15 @@ impl<P: Packet> FqPie<P> {
             device_queue_packets: c.device_queue_packets,
         };
         let law = Rfc8033::new(one.over(profile.parameters(), profile.name())?);
-        Ok(FqPie {
-            profile,
-            limit_packets: c.packets,
-            queues: (0..c.queues).map(|_| (Fifo::default(), law)).collect(),
-            classifier: Classifier::new(c.queues, c.perfect_hash, seed),
-            schedule: Drr::new(c.queues, c.quantum),
-            bytes: 0,
-            packets: 0,
-            marks: 0,
-            rng: SmallRng::seed_from_u64(seed),
-        })
+        let shape = Shape { queues: c.queues, quantum: c.quantum, limit_packets: c.packets, perfect_hash: c.perfect_hash };
+        Ok(FqPie { profile, flows: FlowQueues::new(shape, law, seed), marks: 0, rng: SmallRng::seed_from_u64(seed) })
     }
 
     /// Why `packet` may not enter `queue`; it may come back marked.
     fn refusal(&mut self, queue: u32, packet: &mut P, now: Time) -> Option<Drop> {
-        let (fifo, law) = &mut self.queues[queue as usize];
+        let full = self.profile == Profile::Linux && self.flows.full();
+        let (fifo, law) = &mut self.flows.queues[queue as usize];
         law.advance(now, fifo.bytes());
-        let full = self.profile == Profile::Linux && self.packets >= self.limit_packets;
         let waiting = Backlog { bytes: fifo.bytes(), packets: fifo.packets() };
         let refusal = if full {
             Some(Drop::Overflow)
@@ -154,13 +140,12 @@ impl<P: Packet> FqPie<P> {
     }
 
     fn drop_from_the_longest(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) {
-        let longest = self.queues.iter_mut().rev().max_by_key(|(fifo, _)| fifo.packets());
+        let longest = self.flows.queues.iter_mut().rev().max_by_key(|(fifo, _)| fifo.packets());
         let Some((fifo, law)) = longest else { return };
         law.advance(now, fifo.bytes());
         if let Some(head) = fifo.pop() {
             law.dropped();
-            self.bytes -= u64::from(head.packet.bytes());
-            self.packets -= 1;
+            self.flows.left(&head.packet);
             dropped.push((head.packet, Drop::Overflow));
         }
     }
@@ -168,49 +153,44 @@ impl<P: Packet> FqPie<P> {
 
 impl<P: Packet + Send> Queue<P> for FqPie<P> {
     fn enqueue(&mut self, mut packet: P, now: Time, dropped: &mut Vec<(P, Drop)>) {
-        let queue = self.classifier.queue(packet.flow());
+        let queue = self.flows.of(&packet);
         if let Some(why) = self.refusal(queue, &mut packet, now) {
             dropped.push((packet, why));
             return;
         }
-        self.bytes += u64::from(packet.bytes());
-        self.packets += 1;
-        let (fifo, law) = &mut self.queues[queue as usize];
-        fifo.push(packet, now);
-        if self.schedule.activate(queue) && self.profile == Profile::FreeBsd {
-            law.activate(now);
+        if self.flows.push(queue, packet, now) && self.profile == Profile::FreeBsd {
+            self.flows.queues[queue as usize].1.activate(now);
         }
-        if self.packets > self.limit_packets {
+        if self.flows.overfull() {
             self.drop_from_the_longest(now, dropped);
         }
     }
 
     fn dequeue(&mut self, now: Time, _dropped: &mut Vec<(P, Drop)>) -> Option<P> {
-        while let Some((queue, list)) = self.schedule.turn() {
-            let (fifo, law) = &mut self.queues[queue as usize];
+        while let Some((queue, list)) = self.flows.turn() {
+            let (fifo, law) = &mut self.flows.queues[queue as usize];
             law.advance(now, fifo.bytes());
             let Some(head) = fifo.pop() else {
-                if self.schedule.empty(queue, list) && self.profile == Profile::FreeBsd {
+                if self.flows.schedule.empty(queue, list) && self.profile == Profile::FreeBsd {
                     law.deactivate();
                 }
                 continue;
             };
             let bytes = head.packet.bytes();
             law.departure(Departure { now, bytes, sojourn: head.sojourn(now), left: fifo.bytes() });
-            self.schedule.served(queue, bytes);
-            self.bytes -= u64::from(bytes);
-            self.packets -= 1;
+            self.flows.schedule.served(queue, bytes);
+            self.flows.left(&head.packet);
             return Some(head.packet);
         }
         None
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.flows.bytes()
     }
 
     fn packets(&self) -> usize {
-        self.packets
+        self.flows.packets()
     }
 
     fn marks(&self) -> u64 {
@@ -242,7 +222,7 @@ mod tests {
                 }
                 queue.dequeue(now, &mut dropped);
             }
-            assert_eq!(queue.queues[1].1.probability, 0.0, "{profile:?}");
+            assert_eq!(queue.flows.queues[1].1.probability, 0.0, "{profile:?}");
             assert!(dropped.iter().all(|(p, why)| p.flow == 1 && *why == Drop::Early), "{profile:?}");
             assert!(dropped.len() > 1000, "{profile:?}: {}", dropped.len());
         }
@@ -267,7 +247,7 @@ mod tests {
             for _ in 0..500 {
                 queue.enqueue(pkt(1, 1500), now, &mut dropped);
             }
-            assert_eq!(queue.queues[0].1.probability > 0.1, remembers, "{profile:?}");
+            assert_eq!(queue.flows.queues[0].1.probability > 0.1, remembers, "{profile:?}");
             for _ in 0..148 {
                 now += lowtide_units::Span::from_millis(1);
                 queue.dequeue(now, &mut dropped);

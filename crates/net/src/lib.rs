@@ -9,6 +9,7 @@ pub mod config;
 mod device;
 pub mod droptail;
 mod drr;
+mod flow_queues;
 pub mod fq_codel;
 pub mod fq_pie;
 pub mod impair;
