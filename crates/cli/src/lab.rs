@@ -1,6 +1,7 @@
 //! `lowtide lab`: a scenario on real network stacks, to a result folder. What the laboratory is, its crate knows.
 
 pub mod interrupt;
+pub mod pool;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

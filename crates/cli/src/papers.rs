@@ -57,6 +57,9 @@ struct Run {
     /// Simulations at a time; the machine's cores if absent.
     #[arg(long)]
     jobs: Option<usize>,
+    /// Laboratory runs at a time; each needs about a fifth of a processor for 20 Mbit/s.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    lab_jobs: usize,
     /// Fail if a claim is neither met nor explained.
     #[arg(long)]
     check: bool,
@@ -108,7 +111,7 @@ fn run_wanted(run: &Run, folders: &Folders, experiments: &[Experiment]) -> Resul
     let wanted: Vec<&Experiment> = experiments.iter().filter(|e| experiment::is_wanted(e, &run.which)).collect();
     if run.lab {
         let with_lab: Vec<&Experiment> = wanted.iter().copied().filter(|e| e.lab.is_some()).collect();
-        lab::run(folders, &with_lab, run.jobs)?;
+        lab::run(folders, &with_lab, run.jobs, run.lab_jobs)?;
     } else {
         let beside = |e: &Experiment| wanted.iter().any(|w| w.id == e.id || w.beside.contains(&e.id));
         let extent = if run.quick { Extent::Quick } else { Extent::Full };
@@ -135,12 +138,11 @@ fn print_claims(outcomes: &[&Outcome]) {
         for verdict in &outcome.verdicts {
             println!("{:<28} {:<4} {:<19} {}", outcome.experiment.id, verdict.claim.id, verdict.word(), verdict.claim.says);
         }
-        let apart = outcome.lab.iter().filter(|c| !c.close).count();
+        let (close, apart) = (outcome.lab.iter().filter(|c| c.close).count(), outcome.lab.iter().filter(|c| c.is_apart()).count());
         if !outcome.lab.is_empty() {
             println!(
-                "{:<28} lab  {} of {} values close to the simulator's",
+                "{:<28} lab  {close} of {} values close to the simulator's, {apart} apart by more than the runs among themselves",
                 outcome.experiment.id,
-                outcome.lab.len() - apart,
                 outcome.lab.len()
             );
         }

@@ -1,14 +1,13 @@
 //! Experiments that also run with real kernels: the same scenario, shorter, in the laboratory and once more in the simulator, and
 //! how far the two are apart. Knows no paper.
 
-use anyhow::{Context, Result};
-use lowtide_lab::run;
+use anyhow::Result;
 use lowtide_scenario::Summary;
 
 use super::experiment::{Experiment, Extent, Point};
-use super::measure::{self, Values};
-use super::{Folders, jobs};
+use super::{Folders, jobs, measure};
 use crate::lab;
+use crate::lab::pool::{self, Run};
 
 /// Shares may differ by a tenth of the simulator's, or by this part of the line where that is more.
 const SHARE: (f64, f64) = (0.10, 0.02);
@@ -20,19 +19,29 @@ pub struct Compared {
     pub point: Point,
     /// `share.lbe`, `fct.short`.
     pub metric: String,
+    /// Mean over the runs.
     pub sim: f64,
     pub lab: f64,
+    /// Twice the standard error of the difference of the means; none of a single run.
+    pub noise: Option<f64>,
     /// The host was late in one of the laboratory's runs: its number says little.
     pub stalled: bool,
     /// Within the tolerance.
     pub close: bool,
 }
 
-/// Runs what the laboratory still owes, one after the other, and the simulator's counterparts.
+impl Compared {
+    /// Apart, and by more than the runs among themselves.
+    pub fn is_apart(&self) -> bool {
+        !self.close && self.noise.is_none_or(|noise| (self.sim - self.lab).abs() > noise)
+    }
+}
+
+/// Runs what the laboratory still owes, `at_a_time`, and the simulator's counterparts.
 ///
 /// # Errors
 /// No rights for a laboratory, or a run that failed.
-pub fn run(folders: &Folders, experiments: &[&Experiment], threads: Option<usize>) -> Result<()> {
+pub fn run(folders: &Folders, experiments: &[&Experiment], threads: Option<usize>, at_a_time: usize) -> Result<()> {
     let mut twins = Vec::new();
     let mut owed = Vec::new();
     for experiment in experiments {
@@ -40,15 +49,15 @@ pub fn run(folders: &Folders, experiments: &[&Experiment], threads: Option<usize
         owed.extend(jobs::of(&folders.lab(), experiment, Extent::Lab)?.into_iter().filter(|job| !job.is_done()));
     }
     jobs::simulate(&twins, threads)?;
-    let options = lab::options()?;
-    let left = |from: usize| owed[from..].iter().map(|job| job.scenario.duration_s).sum::<f64>();
-    for (i, job) in owed.iter().enumerate() {
-        eprintln!("lab {} of {}: {}, at least {:.0} s left", i + 1, owed.len(), job.scenario.name, left(i));
-        let outcome = run::run(&job.scenario, &options).with_context(|| job.scenario.name.clone())?;
-        lab::warn_if_stalled(&outcome.summary);
-        job.write(&outcome.summary)?;
-    }
-    Ok(())
+    let runs: Vec<Run<'_>> = owed
+        .iter()
+        .map(|job| Run {
+            label: job.scenario.name.clone(),
+            scenario: job.scenario.clone(),
+            keep: Box::new(|outcome| job.write(&outcome.summary)),
+        })
+        .collect();
+    pool::run_all(&runs, at_a_time, &lab::options()?)
 }
 
 /// What both ran.
@@ -63,18 +72,35 @@ pub fn compare(folders: &Folders, experiment: &Experiment) -> Result<Vec<Compare
         };
         let (Some(sim), Some(lab)) = (runs(&folders.twins()), runs(&folders.lab())) else { continue };
         let stalled = lab.iter().any(|run| run.lateness_ms.is_some_and(|l| l.stalled));
-        let (sim, lab) = (mean(&sim), mean(&lab));
         for metric in experiment.plot.iter().filter(|axes| !axes.over_time()).flat_map(|axes| &axes.y) {
-            if let (Some(sim), Some(lab)) = (sim.named(metric), lab.named(metric)) {
-                let (part, least) = if metric.starts_with("fct") { COMPLETION } else { SHARE };
-                let close = (sim - lab).abs() <= (part * sim.abs()).max(least);
-                compared.push(Compared { point: point.clone(), metric: metric.clone(), sim, lab, stalled, close });
+            if let (Some(sim), Some(lab)) = (Sample::of(&sim, metric), Sample::of(&lab, metric)) {
+                compared.push(sim.against(&lab, point.clone(), metric, stalled));
             }
         }
     }
     Ok(compared)
 }
 
-fn mean(runs: &[Summary]) -> Values {
-    Values::mean(&runs.iter().map(measure::of_run).collect::<Vec<_>>())
+/// One value over several runs.
+struct Sample {
+    mean: f64,
+    /// The square of the mean's standard error; none of a single run.
+    error: Option<f64>,
+}
+
+impl Sample {
+    fn of(runs: &[Summary], metric: &str) -> Option<Sample> {
+        let each: Vec<f64> = runs.iter().map(|run| measure::of_run(run).named(metric)).collect::<Option<_>>()?;
+        let n = each.len() as f64;
+        let mean = each.iter().sum::<f64>() / n;
+        let squares = each.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+        Some(Sample { mean, error: (each.len() > 1).then(|| squares / (n - 1.0) / n) })
+    }
+
+    fn against(&self, lab: &Sample, point: Point, metric: &str, stalled: bool) -> Compared {
+        let (part, least) = if metric.starts_with("fct") { COMPLETION } else { SHARE };
+        let close = (self.mean - lab.mean).abs() <= (part * self.mean.abs()).max(least);
+        let noise = self.error.zip(lab.error).map(|(a, b)| 2.0 * (a + b).sqrt());
+        Compared { point, metric: metric.to_owned(), sim: self.mean, lab: lab.mean, noise, stalled, close }
+    }
 }

@@ -142,16 +142,17 @@ fn laboratory(page: &mut Page, experiment: &Experiment, compared: &[Compared]) {
         return;
     }
     page.paragraph(&format!(
-        "{} s instead of {} s, {} run(s) a point in both. Close: shares and indices within 10 % or 0.02, completion times within 15 % or 20 ms.",
+        "{} s instead of {} s, {} run(s) a point in both. Close: shares and indices within 10 % or 0.02, completion times within 15 % or 20 ms. The error is twice the standard error of the difference.",
         lab.duration_s,
         experiment.scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default(),
         lab.repeat
     ));
     let row = |c: &Compared| {
-        let word = match (c.close, c.stalled) {
-            (true, _) => "close".to_owned(),
-            (false, true) => "apart; the host was late in this run".to_owned(),
-            (false, false) => "apart".to_owned(),
+        let word = match (c.close, c.is_apart(), c.stalled) {
+            (true, ..) => "close".to_owned(),
+            (_, false, _) => "no further apart than the runs among themselves".to_owned(),
+            (_, true, true) => "apart; the host was late in this run".to_owned(),
+            (_, true, false) => "apart".to_owned(),
         };
         let number = |v: f64| Cell::Text(format!("{v:.3}"));
         vec![
@@ -160,11 +161,15 @@ fn laboratory(page: &mut Page, experiment: &Experiment, compared: &[Compared]) {
             number(c.sim),
             number(c.lab),
             Cell::Text(format!("{:+.0} %", 100.0 * (c.lab - c.sim) / c.sim)),
-            Cell::Mark(c.close, word),
+            Cell::Text(c.noise.map_or_else(String::new, |noise| format!("± {noise:.3}"))),
+            Cell::Mark(!c.is_apart(), word),
         ]
     };
-    page.cells(&["point", "value", "simulator", "laboratory", "difference", ""], &compared.iter().map(row).collect::<Vec<_>>());
-    if let Some(reason) = lab.explained.as_ref().filter(|_| compared.iter().any(|c| !c.close)) {
+    page.cells(
+        &["point", "value", "simulator", "laboratory", "difference", "error of it", ""],
+        &compared.iter().map(row).collect::<Vec<_>>(),
+    );
+    if let Some(reason) = lab.explained.as_ref().filter(|_| compared.iter().any(Compared::is_apart)) {
         page.paragraph(reason);
     }
 }
