@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::controller::{Controller, Start};
+use crate::events::Ack;
 use crate::params::Params;
+use crate::registry;
 
 /// A window set by hand that counts what it is told.
 #[derive(Debug, Default)]
@@ -15,11 +17,13 @@ struct Fixed {
     losses: u32,
     pauses: u32,
     samples: Vec<Span>,
+    limited: Vec<bool>,
 }
 
 impl WindowControl for Fixed {
     fn on_data(&mut self, data: &Data) {
         self.samples.extend(data.rtt);
+        self.limited.push(data.limited);
     }
     fn on_loss(&mut self, _: Time, _: Span, _: u64) {
         self.losses += 1;
@@ -126,6 +130,38 @@ fn a_long_path_is_no_pause() {
     assert_eq!((receiver.control.pauses, receiver.control.samples.as_slice()), (0, &[Span::from_millis(300)][..]));
 }
 
+/// An application that does not read: the host's window is shown as it is, down to nothing and back, and is not taken for ours.
+#[test]
+fn a_window_that_the_host_closes_is_not_the_limit() {
+    let mut receiver = fixed(50_000, 7);
+    let mut step = |ms: u64, ack: u32, field: u16| {
+        let shown = receiver.on_outgoing(&out(ms, ack, field));
+        // The sender uses what it was shown to the last byte.
+        let (from, bytes) = (receiver.received.next() as u32, u32::from(shown) << 7);
+        receiver.on_segment(&data(ms + 20, from, bytes, ms as u32, ms as u32));
+        (shown, receiver.control.limited.last().copied())
+    };
+    assert_eq!(step(1000, 0, u16::MAX), (391, Some(true)));
+    assert_eq!(step(1100, 391 << 7, 100), (100, Some(false)));
+    assert_eq!(step(1200, 491 << 7, 0), (0, Some(false)));
+    assert_eq!(step(1300, 491 << 7, u16::MAX), (391, Some(true)));
+}
+
+/// 100 Gbit/s and 10 s: TCP's largest window over and over, past every wrap of sequence numbers and timestamps.
+#[test]
+fn no_overflow_at_a_hundred_gigabit_and_ten_seconds() {
+    const STEP: u32 = 800_000_000;
+    let mut receiver = fixed(u64::MAX, 14);
+    let start = 0xffff_0000u32;
+    for n in 0..1000u64 {
+        let (ms, ack) = (n * 10_000, start.wrapping_add((n as u32).wrapping_mul(STEP)));
+        assert_eq!(receiver.on_outgoing(&Outgoing { tsval: Some((ms << 10) as u32), ..out(ms, ack, u16::MAX) }), u16::MAX);
+        receiver.on_segment(&data(ms + 10_000, ack, STEP, (ms << 10) as u32, (ms << 10) as u32));
+    }
+    assert_eq!(receiver.received.next(), (1 << 32) + u64::from(start) + 1000 * u64::from(STEP));
+    assert_eq!((receiver.window(), receiver.control.losses), (MAX_WINDOW, 0));
+}
+
 /// A sender that sends whatever the edge and its own window permit, over a link of 20 Mbit/s with an endless buffer.
 struct Loop<W> {
     receiver: Receiver<W>,
@@ -223,6 +259,52 @@ fn alone_it_uses_the_line_within_its_target() {
     }
 }
 
+/// Windows of LEDBAT++ in the sender after each acknowledgement, on the same link.
+fn sender_windows(params: &Params, base: Span, segments: usize) -> Vec<u64> {
+    let start = Start { mss: SEGMENT as u32, ..Start::default() };
+    let mut cc = registry::by_name("ledbat_pp").expect("registered").build(params, &start).expect("parameters");
+    let (mut acks, mut sent, mut delivered) = (VecDeque::new(), 0, 0);
+    let (mut now, mut link_free) = (Time::from_millis(1), Time::ZERO);
+    let mut windows = Vec::new();
+    while windows.len() < segments {
+        while sent - delivered + SEGMENT <= cc.cwnd() {
+            link_free = link_free.max(now) + Span::from_micros(600);
+            acks.push_back((link_free + base, now, delivered));
+            sent += SEGMENT;
+        }
+        let (at, left, prior_delivered) = acks.pop_front().expect("something is in flight");
+        let (in_flight, rtt) = (sent - delivered, at.since(left));
+        (now, delivered) = (at, delivered + SEGMENT);
+        let (rtt, srtt) = (Some(rtt), rtt);
+        cc.on_ack(&Ack { now, acked: SEGMENT, in_flight, rtt, srtt, delivered, prior_delivered, cwnd_limited: true, ..Ack::default() });
+        windows.push(cc.cwnd());
+    }
+    windows
+}
+
+/// The same samples give the same window as in a sender, through slow start and congestion avoidance. A field in units of 128
+/// bytes is rounded up: now and then a segment leaves an acknowledgement earlier.
+#[test]
+fn it_holds_the_window_that_a_sender_would() {
+    let params = Params::from_toml("slowdowns = false\nburst_segments = 0.0").expect("TOML");
+    let start = Start { mss: SEGMENT as u32, ..Start::default() };
+    for base_ms in [20, 60] {
+        let mut flow = Loop::new(build("rledbat", &params, &start, 7).expect("a profile"), base_ms, 10_000);
+        let (mut ours, mut seen) = (Vec::new(), 0);
+        flow.run(Time::from_millis(30_000), |f, _| {
+            if f.delivered > seen {
+                seen = f.delivered;
+                ours.push(f.receiver.window());
+            }
+        });
+        let theirs = sender_windows(&params, Span::from_millis(base_ms), ours.len());
+        assert!(theirs.iter().max() > Some(&(60 * SEGMENT)), "it fills the line and its target");
+        for (n, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+            assert!(ours.abs_diff(*theirs) < SEGMENT, "base {base_ms}, segment {n}: {ours} here, {theirs} in a sender");
+        }
+    }
+}
+
 /// A sender held to ten segments by its own window does not make ours grow. What looks used: ten segments, one more, two of a
 /// tick of the labels; growth goes on for an RTT after that, at a gain of 1/6.
 #[test]
@@ -234,7 +316,7 @@ fn the_window_does_not_grow_while_it_is_not_the_limit() {
     });
 }
 
-/// The same samples give the same window as in a sender: the edge rule's RTT is the link's, to the nanosecond.
+/// The edge rule's RTT is the link's, to the nanosecond.
 #[test]
 fn the_edge_rule_measures_the_true_rtt() {
     let control = Fixed { window: 10 * SEGMENT, ..Fixed::default() };
