@@ -87,6 +87,7 @@ pub mod scalable;
 pub mod tcp_lp;
 pub mod tcp_lp_linux;
 pub mod tcp_lp_ns3;
+mod tcp_lp_range;
 pub mod tcp_nice;
 pub mod vegas;
 pub mod veno;

@@ -10,6 +10,7 @@ use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params};
 use crate::reno_base::{Base, Law, Rival, Window};
+use crate::tcp_lp_range::DelayRange;
 
 /// Parameters.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -21,8 +22,6 @@ pub struct Config {
     pub clock_offset_ms: u32,
 }
 
-/// The part of the delay range whose passing is an indication: 15 of 100.
-const THRESHOLD_PERCENT: u64 = 15;
 /// The inference phase in round-trip times.
 const INFERENCE_RTTS: u64 = 3;
 
@@ -35,16 +34,11 @@ pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, Para
     Ok(Box::new(Rival::new(config.base, TcpLpLinux::new(config), start)))
 }
 
-/// The state of one flow; delays in whole milliseconds.
+/// The state of one flow.
 #[derive(Debug)]
 pub struct TcpLpLinux {
     config: Config,
-    min: u64,
-    max: u64,
-    /// The largest delay seen; it becomes the maximum when a larger one comes.
-    reserve: u64,
-    /// Eight times the smoothed delay.
-    smoothed: u64,
+    delays: DelayRange,
     inference: Span,
     last_drop: Option<Time>,
     inferring: bool,
@@ -53,38 +47,24 @@ pub struct TcpLpLinux {
 impl TcpLpLinux {
     /// A flow without samples.
     pub fn new(config: Config) -> TcpLpLinux {
-        TcpLpLinux { config, min: u64::MAX, max: 0, reserve: 0, smoothed: 0, inference: Span::ZERO, last_drop: None, inferring: false }
-    }
-
-    fn sample(&mut self, delay: u64) {
-        self.min = self.min.min(delay);
-        if delay > self.max {
-            if delay > self.reserve {
-                self.max = if self.reserve == 0 { delay } else { self.reserve };
-                self.reserve = delay;
-            } else {
-                self.max = delay;
-            }
-        }
-        self.smoothed = if self.smoothed == 0 { delay * 8 } else { self.smoothed - self.smoothed / 8 + delay };
+        TcpLpLinux { config, delays: DelayRange::default(), inference: Span::ZERO, last_drop: None, inferring: false }
     }
 
     fn indicates(&self) -> bool {
-        self.smoothed / 8 >= self.min + THRESHOLD_PERCENT * self.max.saturating_sub(self.min) / 100
+        self.delays.smoothed() >= self.delays.threshold()
     }
 }
 
 impl Law for TcpLpLinux {
     fn measure(&mut self, window: &mut Window, ack: &Ack) {
         let Some(owd) = ack.owd else { return };
-        self.sample(owd.unsigned_abs() / 1_000_000 + u64::from(self.config.clock_offset_ms));
+        self.delays.sample(((owd.unsigned_abs() / 1_000_000) as u32).wrapping_add(self.config.clock_offset_ms));
         if let Some(rtt) = ack.rtt {
             self.inference = rtt * INFERENCE_RTTS;
         }
         self.inferring = self.last_drop.is_some_and(|at| ack.now.since(at) < self.inference);
         if self.indicates() {
-            self.min = self.smoothed / 8;
-            (self.max, self.reserve) = (self.smoothed / 4, self.smoothed / 4);
+            self.delays.start_afresh();
             window.cwnd = if self.inferring { 1.0 } else { libm::floor(window.cwnd / 2.0).max(1.0) };
             self.last_drop = Some(ack.now);
         }
@@ -124,7 +104,7 @@ mod tests {
     fn the_first_sample_halves() {
         let (mut law, mut window) = flow(0);
         law.measure(&mut window, &ack(100, 25));
-        assert_eq!((window.cwnd, law.min, law.max), (20.0, 25, 50));
+        assert_eq!((window.cwnd, law.delays.min, law.delays.max), (20.0, 25, 50));
         law.measure(&mut window, &ack(150, 25));
         assert_eq!((window.cwnd, law.inferring), (20.0, true), "25 < 25 + 15 % of 25");
     }
@@ -135,11 +115,11 @@ mod tests {
     fn the_base_creeps_up_to_a_standing_queue() {
         let (mut law, mut window) = flow(0);
         law.measure(&mut window, &ack(100, 25));
-        let mut seen = vec![law.min];
+        let mut seen = vec![law.delays.min];
         for n in 1..40 {
             law.measure(&mut window, &ack(100 + 1000 * n, 60));
-            if seen.last() != Some(&law.min) {
-                seen.push(law.min);
+            if seen.last() != Some(&law.delays.min) {
+                seen.push(law.delays.min);
             }
         }
         assert_eq!(seen[..4], [25, 29, 33, 39]);
