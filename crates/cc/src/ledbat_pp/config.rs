@@ -40,6 +40,9 @@ pub enum Decrease {
     Prorated,
     /// The whole amount at once, then none for one RTT (the published rLEDBAT module).
     Step,
+    /// To one half as soon as the delay is above the target, then none for one RTT: the pseudo-code of Bagnulo 2023, Fig. 2,
+    /// whose β_d has no value; here that of a loss.
+    Halve,
 }
 
 /// What ends the ramp after a slowdown.

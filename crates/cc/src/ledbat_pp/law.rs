@@ -54,7 +54,11 @@ impl LedbatPp {
         let Some(queueing) = queueing else { return };
         let excess = queueing / self.aim_ns(ack.segment_time) - 1.0;
         let growth = self.gain() * self.mss / self.cwnd;
-        let shrink = if excess > 0.0 { self.config.decrease_constant * excess - growth } else { -growth };
+        let shrink = match self.config.decrease {
+            _ if excess <= 0.0 => -growth,
+            Decrease::Halve => 0.5,
+            Decrease::Prorated | Decrease::Step => self.config.decrease_constant * excess - growth,
+        };
         if shrink <= 0.0 {
             if ack.may_grow(self.cwnd(), false) {
                 self.cwnd -= shrink * ack.acked as f64;
@@ -63,11 +67,11 @@ impl LedbatPp {
         }
         let due = match self.config.decrease {
             Decrease::Prorated => (shrink * ack.acked as f64).min(ack.acked as f64 / 2.0).min(self.quota),
-            Decrease::Step if ack.now >= self.next_step => {
+            Decrease::Step | Decrease::Halve if ack.now >= self.next_step => {
                 self.next_step = ack.now + ack.rtt.unwrap_or(ack.srtt);
                 (shrink * self.cwnd).min(self.cwnd / 2.0)
             }
-            Decrease::Step => 0.0,
+            Decrease::Step | Decrease::Halve => 0.0,
         };
         self.cwnd -= due;
         self.quota -= due;

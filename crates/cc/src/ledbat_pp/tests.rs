@@ -92,6 +92,22 @@ fn window_rule_table() {
     }
 }
 
+/// Bagnulo 2023, Fig. 2: a half at the first sign of too much, and no more for one RTT.
+#[test]
+fn halving_takes_one_half_once_per_rtt() {
+    let halve = Config { decrease: Decrease::Halve, ..Config::default() };
+    assert!((change_per_round(halve, 60.0, 100.0, 59.0) - 0.5).abs() < 1e-3);
+    let mut flow = with_base(halve, 60.0);
+    flow.phase = Phase::Avoidance;
+    flow.cwnd = 100.0 * MSS;
+    flow.quota = flow.cwnd / 2.0;
+    for (at, segments) in [(1.0, 50.0), (100.0, 50.0), (121.0, 50.0), (123.0, 25.0)] {
+        flow.on_ack(&ack(at, MSS as u64, 121.0));
+        assert!((flow.cwnd / MSS - segments).abs() < 1.0, "{} segments at {at} ms", flow.cwnd / MSS);
+        flow.quota = flow.cwnd;
+    }
+}
+
 #[test]
 fn enhanced_target_is_the_base_rtt_below_sixty() {
     let enhanced = Config { enhanced: true, ..Config::default() };

@@ -20,9 +20,10 @@ pub struct Profile {
 /// A receiver acknowledges every second segment (RFC 1122 §4.2.3.2), and its window may just have grown by one more.
 const BURST: &str = "burst_segments = 3.0";
 
-/// `rledbat`, `rledbat-enhanced`, and `rledbat-s0`, the published module as far as it shows: decrease in one step, the minimum
-/// of ten samples, one segment to begin with, the ramp left at the target (F.5).
-pub static PROFILES: [Profile; 3] = [
+/// `rledbat`, `rledbat-enhanced`; `rledbat-s0`, the published module as far as it shows: decrease in one step, the minimum
+/// of ten samples, one segment to begin with, the ramp left at the target (F.5); and `rledbat-fig2`, the pseudo-code of
+/// Bagnulo 2023, Fig. 2: to a part β_d above the target, once per RTT, first echoes, the minimum of four samples.
+pub static PROFILES: [Profile; 4] = [
     Profile { name: "rledbat", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
     Profile { name: "rledbat-enhanced", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
     Profile {
@@ -32,6 +33,7 @@ pub static PROFILES: [Profile; 3] = [
         rtt: RttRule::FirstEcho,
         initial_segments: 1,
     },
+    Profile { name: "rledbat-fig2", control: "ledbat_pp", preset: "decrease = \"halve\"", rtt: RttRule::FirstEcho, initial_segments: 2 },
 ];
 
 /// The receiver of that profile with its LEDBAT++, whose parameters `params` are.

@@ -94,6 +94,9 @@ pub enum Kind {
 pub struct Receiver {
     /// The window's algorithm: `ledbat_pp`, `enhanced` or a profile that the host knows.
     pub target: String,
+    /// Parameters of that algorithm; in the simulator only.
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    pub params: toml::Table,
 }
 
 /// The direction of a flow's data.
