@@ -1,5 +1,5 @@
 //! CoDel (RFC 8289): drops at the head when packets have waited longer than the target for a whole interval. The control law
-//! ([`Law`]) is apart from the FIFO so that FQ-CoDel can run one per queue.
+//! (its `Law`) is apart from the FIFO so that FQ-CoDel can run one per queue.
 
 use lowtide_units::{Span, Time};
 use serde::{Deserialize, Serialize};
