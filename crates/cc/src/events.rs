@@ -25,6 +25,9 @@ pub struct Ack {
     pub segment_time: Span,
     /// One-way delay in ns, unwrapped by the host. Its zero point is arbitrary: only differences mean anything.
     pub owd: Option<i64>,
+    /// How old the timestamp is that it echoes (RFC 7323), where the host goes by it: the RTT and the wait for a delayed
+    /// acknowledgement, on a duplicate also the time since the last segment that came in order.
+    pub echo_age: Option<Span>,
     /// Bytes delivered on the connection so far, this acknowledgement included.
     pub delivered: u64,
     /// What `delivered` was when the newest segment acknowledged here was sent: the clock of packet-timed rounds.

@@ -39,6 +39,8 @@ pub struct Config {
     pub filter_ages: bool,
     /// Delays are cut to whole multiples of this; 0 leaves them alone (ns-3: 1 ms).
     pub resolution_ms: f64,
+    /// The window is cut to whole bytes at each step (ns-3): a growth of less than one is none, a fall of less is one.
+    pub whole_bytes: bool,
 }
 
 /// Which slow start.
@@ -67,6 +69,7 @@ impl Default for Config {
             filter_window: 0.0,
             filter_ages: true,
             resolution_ms: 0.0,
+            whole_bytes: false,
         }
     }
 }
@@ -81,7 +84,9 @@ impl Config {
 /// Parameters that turn the RFC into the drafts of 2009 (gain 1 is their 40 per second at 25 ms), with the floor of Abu 2010.
 pub(crate) const DRAFT_2009: &str = "target_ms = 25.0\nallowed_increase = inf\nmin_segments = 1.0";
 /// Parameters that turn it into ns-3.37's `TcpLedbat`: no growth beyond what was in flight, whole milliseconds, slow start.
-pub(crate) const NS3: &str = "allowed_increase = 0.0\nslow_start = \"new_reno\"\ninitial_segments = 10\nresolution_ms = 1.0";
+/// Its filter is made for four samples and forgets one early; a sample does not age.
+pub(crate) const NS3: &str = "allowed_increase = 0.0\nslow_start = \"new_reno\"\ninitial_segments = 10\nresolution_ms = 1.0\n\
+                              whole_bytes = true\nfilter_samples = 3\nfilter_ages = false";
 
 /// The registry's constructor.
 ///
@@ -110,6 +115,8 @@ pub struct Ledbat {
     mss: f64,
     cwnd: f64,
     ssthresh: f64,
+    /// ns-3: slow start is allowed until it was left, and again after the window was one segment.
+    may_slow_start: bool,
     base: BaseDelay,
     current: CurrentDelay,
     before_episode: (f64, f64),
@@ -125,6 +132,7 @@ impl Ledbat {
             mss: f64::from(start.mss),
             cwnd,
             ssthresh,
+            may_slow_start: true,
             base: BaseDelay::ten_minutes(),
             current: CurrentDelay::new(config.filter_samples),
             before_episode: (cwnd, ssthresh),
@@ -142,6 +150,15 @@ impl Ledbat {
     /// The window in segments.
     pub(crate) fn segments(&self) -> f64 {
         self.cwnd / self.mss
+    }
+
+    /// ns-3's NewReno, which its LEDBAT inherits from: half of what is still out after a loss (`reno_base::ReduceFrom::Pipe`),
+    /// of all that was before a timeout.
+    fn reduce_as_new_reno(&mut self, event: &Congestion) {
+        let timeout = event.cause == Cause::Timeout;
+        let gone = if timeout { 0.0 } else { event.lost as f64 + self.mss };
+        self.ssthresh = ((event.in_flight as f64 - gone) / 2.0).max(2.0 * self.mss);
+        self.cwnd = if timeout { self.mss } else { self.ssthresh };
     }
 
     fn floor(&self) -> f64 {
@@ -170,6 +187,8 @@ impl Ledbat {
             return;
         }
         let queueing = self.queueing_ns();
+        self.may_slow_start |= self.cwnd <= self.mss;
+        self.may_slow_start &= self.in_slow_start();
         if self.in_slow_start() {
             let at_target = queueing.is_some_and(|q| q >= self.target_ns());
             if self.config.slow_start == SlowStart::NewReno || !at_target {
@@ -186,7 +205,7 @@ impl Ledbat {
         match self.config.slow_start {
             SlowStart::None => false,
             SlowStart::Reno => self.cwnd < self.ssthresh,
-            SlowStart::NewReno => self.cwnd <= self.ssthresh,
+            SlowStart::NewReno => self.cwnd <= self.ssthresh && self.may_slow_start,
         }
     }
 
@@ -210,6 +229,9 @@ impl Ledbat {
         } else if change < 0.0 || ack.may_grow(self.cwnd(), false) {
             self.cwnd += change;
         }
+        if self.config.whole_bytes {
+            self.cwnd = libm::floor(self.cwnd);
+        }
         self.cwnd = self.cwnd.max(self.floor());
         // ns-3 keeps the threshold below the window, so that a fall is not followed by slow start.
         if self.config.slow_start == SlowStart::NewReno && self.cwnd <= self.ssthresh {
@@ -226,15 +248,17 @@ impl Controller for Ledbat {
 
     fn on_congestion(&mut self, event: &Congestion) {
         self.before_episode = (self.cwnd, self.ssthresh);
-        if self.config.slow_start != SlowStart::None {
+        let timeout = event.cause == Cause::Timeout;
+        if self.config.slow_start == SlowStart::NewReno {
+            self.reduce_as_new_reno(event);
+            return;
+        }
+        if self.config.slow_start == SlowStart::Reno {
             self.ssthresh = (event.in_flight as f64 / 2.0).max(2.0 * self.mss);
         }
-        match event.cause {
-            // The outer minimum: a window of one segment after a timeout is not raised to MIN_CWND.
-            Cause::Loss | Cause::Ecn => self.cwnd = self.cwnd.min((self.cwnd / 2.0).max(self.floor())),
-            Cause::Timeout => self.cwnd = self.cwnd.min(self.mss),
-        }
-        if event.cause != Cause::Timeout {
+        // The outer minimum: a window of one segment after a timeout is not raised to MIN_CWND.
+        self.cwnd = self.cwnd.min(if timeout { self.mss } else { (self.cwnd / 2.0).max(self.floor()) });
+        if !timeout {
             self.ssthresh = self.ssthresh.min(self.cwnd);
         }
     }

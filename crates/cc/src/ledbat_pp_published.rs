@@ -235,9 +235,9 @@ impl Controller for Published {
     fn on_congestion(&mut self, event: &Congestion) {
         self.catch_up(event.now);
         let timeout = event.cause == Cause::Timeout;
-        // After a loss its base takes what is still out, before a timeout all that was.
-        let flight = if timeout { event.in_flight } else { event.in_flight.saturating_sub(event.lost) };
-        self.ssthresh = (flight as f64 / 2.0).max(2.0 * self.mss);
+        // After a loss its base takes what is still out (`reno_base::ReduceFrom::Pipe`), before a timeout all that was.
+        let gone = if timeout { 0.0 } else { event.lost as f64 + self.mss };
+        self.ssthresh = ((event.in_flight as f64 - gone) / 2.0).max(2.0 * self.mss);
         self.cwnd = if timeout { self.mss } else { self.ssthresh };
     }
 

@@ -73,7 +73,7 @@ impl Lp {
             return false;
         }
         self.min = Some(shown);
-        self.max = 2 * shown;
+        self.max = self.smoothed >> (WEIGHT - 1);
         self.reserve = self.max;
         true
     }
@@ -84,8 +84,8 @@ impl Law for Lp {
         if let Some(owd) = ack.owd.filter(|owd| *owd > 0) {
             self.observe((owd / 1_000_000) as u32);
         }
-        if let Some(rtt) = ack.rtt {
-            self.inference = rtt * INFERENCE_RTTS;
+        if let Some(age) = ack.echo_age.filter(|age| *age > Span::ZERO) {
+            self.inference = age * INFERENCE_RTTS;
         }
         let inferring = self.inferring(ack.now);
         if self.indicated() {
@@ -122,12 +122,11 @@ mod tests {
     }
 
     fn ack(at_ms: u64, owd_ms: i64) -> Ack {
-        let rtt = Some(Span::from_millis(50));
         Ack {
             now: Time::from_millis(at_ms),
             acked: 1000,
             in_flight: 10_000,
-            rtt,
+            echo_age: Some(Span::from_millis(50)),
             owd: Some(owd_ms * 1_000_000),
             cwnd_limited: true,
             ..Ack::default()
@@ -147,6 +146,20 @@ mod tests {
             flow.on_ack(&ack(n, 60));
         }
         assert!(flow.window.cwnd <= 3.0, "{} segments: every acknowledgement reacts, slow start adds one back", flow.window.cwnd);
+    }
+
+    /// An inference phase is three times the age of the echo, whatever the RTT: a second indication within it takes all but one.
+    #[test]
+    fn the_inference_phase_goes_by_the_echo() {
+        let after = |gap_ms: u64| {
+            let mut flow = flow();
+            for (at, owd) in [(0, 25), (1, 60), (2, 60), (1 + gap_ms, 60)] {
+                flow.law.measure(&mut flow.window, &ack(at, owd));
+            }
+            // The second: 29 of 25 and no more. Then 33 and 36 of 29 to 58, past its 33 with the fourth.
+            flow.window.cwnd
+        };
+        assert_eq!((after(149), after(150)), (1.0, 2.5));
     }
 
     #[test]

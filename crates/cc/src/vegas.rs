@@ -25,6 +25,8 @@ pub struct Config {
     pub divisor: Divisor,
     /// A loss costs one segment, min(ssthresh, cwnd - 1) (ns-3.37), instead of half the window.
     pub loss_costs_one: bool,
+    /// Count whole segments, as ns-3 does: what should be in flight is rounded down, so that a part of one queued counts as one.
+    pub whole_segments: bool,
 }
 
 /// By what the excess RTT is divided to count queued segments.
@@ -39,14 +41,22 @@ pub enum Divisor {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), alpha: 2.0, beta: 4.0, gamma: 1.0, divisor: Divisor::Rtt, loss_costs_one: false }
+        Config {
+            base: Base::default(),
+            alpha: 2.0,
+            beta: 4.0,
+            gamma: 1.0,
+            divisor: Divisor::Rtt,
+            loss_costs_one: false,
+            whole_segments: false,
+        }
     }
 }
 
 /// `vegas-linux`: Linux's divisor.
 pub const LINUX: &str = "divisor = 'base'";
 /// `vegas-ns3`: ns-3.37 `TcpVegas` (rivals.md H.0.1).
-pub const NS3: &str = concat!(ns3_base!(), "loss_costs_one = true");
+pub const NS3: &str = concat!(ns3_base!(), "loss_costs_one = true\nwhole_segments = true");
 
 /// The registry's constructor.
 ///
@@ -78,21 +88,29 @@ impl Vegas {
     }
 
     fn judge(&self, window: &mut Window, ack: &Ack, base: f64, rtt: f64) {
-        let divisor = if self.config.divisor == Divisor::Rtt { rtt } else { base };
-        let queued = window.cwnd * (rtt - base) / divisor;
+        let (segments, target, queued) = if self.config.whole_segments {
+            let segments = libm::floor(window.cwnd);
+            let target = libm::floor(segments * (base / rtt));
+            (segments, target, segments - target)
+        } else {
+            let divisor = if self.config.divisor == Divisor::Rtt { rtt } else { base };
+            (window.cwnd, window.cwnd * base / rtt, window.cwnd * (rtt - base) / divisor)
+        };
         if window.in_slow_start() {
             if queued > self.config.gamma {
-                window.cwnd = window.cwnd.min(window.cwnd * base / rtt + 1.0).max(MIN_SSTHRESH);
+                window.cwnd = segments.min(target + 1.0).max(MIN_SSTHRESH);
                 self.lower_threshold(window);
             } else {
                 window.slow_start_on(ack);
             }
         } else if queued > self.config.beta {
-            window.cwnd = (window.cwnd - 1.0).max(MIN_SSTHRESH);
+            window.cwnd = (segments - 1.0).max(MIN_SSTHRESH);
             self.lower_threshold(window);
         } else if queued < self.config.alpha && window.may_grow(ack) {
-            window.cwnd += 1.0;
+            window.cwnd = segments + 1.0;
         }
+        // Linux `tcp_current_ssthresh`, ns-3: three quarters of what was in use are not to be doubted.
+        window.ssthresh = window.ssthresh.max(0.75 * window.cwnd);
     }
 }
 
@@ -164,6 +182,16 @@ mod tests {
         assert_eq!(after_a_round(Config::default(), 20.0, 130.0), 19.0);
         assert_eq!(after_a_round(Config::default(), 20.0, 111.2), 20.0);
         assert_eq!(after_a_round(Config::default(), 20.0, 111.0), 21.0);
+    }
+
+    /// ns-3: of 20 segments at 103 of 100 ms 19.4 should be out, so 1 is queued and it grows; at 106 ms 18.9, so 2: it rests.
+    #[test]
+    fn whole_segments_count_a_part_of_one_queued_as_one() {
+        let whole = Config { whole_segments: true, ..Config::default() };
+        assert_eq!(after_a_round(whole, 20.0, 103.0), 21.0);
+        assert_eq!(after_a_round(whole, 20.0, 106.0), 20.0);
+        assert_eq!(after_a_round(Config::default(), 20.0, 106.0), 21.0);
+        assert_eq!(after_a_round(whole, 20.9, 103.0), 21.0, "of a window between two");
     }
 
     #[test]

@@ -180,11 +180,11 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         mss: tcp.mss,
         detection: match tcp.recovery {
             Recovery::Rack => Detection::Rack,
-            Recovery::Sack => Detection::Rfc6675,
+            Recovery::Sack | Recovery::SackClassic => Detection::Rfc6675,
             Recovery::Newreno => Detection::NewReno,
             Recovery::Reno => Detection::Reno,
         },
-        prr: tcp.recovery.has_sack(),
+        prr: matches!(tcp.recovery, Recovery::Rack | Recovery::Sack),
         rto: match tcp.rto {
             Rto::Linux => RtoProfile::Linux,
             Rto::Rfc => RtoProfile::Rfc,
@@ -200,6 +200,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         stalls: tcp.rto == Rto::Ns3,
         echoed_rtt: tcp.echoed_rtt,
         smoothed_rtt: tcp.smoothed_rtt,
+        validated: tcp.validated,
     };
     let receiver = ReceiverConfig {
         every: tcp.delayed_ack,
@@ -209,6 +210,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         buffer: tcp.rcvbuf_bytes.unwrap_or(1 << 30),
         mss: tcp.mss,
         scale: tcp.window_scale,
+        echo_in_order: tcp.echoed_rtt,
     };
     (sender, receiver)
 }

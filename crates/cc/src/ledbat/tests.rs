@@ -78,7 +78,28 @@ fn ns3_truncates_to_milliseconds_and_starts_by_slow_start() {
     let before = ns3.cwnd;
     ns3.on_ack(&ack(3, 1000, 109.999, 20_000));
     let want = (100.0 - 99.0) / 100.0 * 1e6 / before;
-    assert!((ns3.cwnd - before - want).abs() < 1e-9);
+    assert_eq!(ns3.cwnd, libm::floor(before + want), "whole bytes");
+    ns3.on_ack(&ack(4, 1000, 111.0, 20_000));
+    ns3.on_ack(&ack(5, 1000, 111.0, 20_000));
+    let before = ns3.cwnd;
+    ns3.on_ack(&ack(6, 1000, 111.0, 20_000));
+    assert_eq!(ns3.cwnd, libm::floor(before - 0.01 * 1e6 / before), "three samples make its filter, and a fall is rounded up");
+}
+
+/// Of 20 segments out, one lost and one SACKed: half of 18; slow start comes back only after a window of one segment.
+#[test]
+fn ns3_reduces_as_its_new_reno() {
+    let mut ns3 = flow(NS3, 20_000);
+    ns3.ssthresh = 5000.0;
+    ns3.on_ack(&ack(1, 1000, 10.0, 20_000));
+    let event = Congestion { now: Time::ZERO, cause: Cause::Loss, lost: 1000, in_flight: 20_000, srtt: Span::from_millis(1) };
+    ns3.on_congestion(&event);
+    assert_eq!((ns3.cwnd, ns3.ssthresh), (9000.0, 9000.0));
+    assert!(!ns3.in_slow_start());
+    ns3.on_congestion(&Congestion { cause: Cause::Timeout, ..event });
+    assert_eq!((ns3.cwnd, ns3.ssthresh), (1000.0, 10_000.0));
+    ns3.on_ack(&ack(2, 1000, 10.0, 1000));
+    assert_eq!((ns3.cwnd, ns3.in_slow_start()), (2000.0, true));
 }
 
 #[test]

@@ -185,11 +185,13 @@ pub struct Tcp {
     pub window_scale: u8,
     /// Granularity of the timestamp clock; 0 is exact.
     pub timestamp_ms: f64,
-    /// RTT samples go by the echoed timestamp (RFC 7323), that of the oldest segment acknowledged, as in ns-3; otherwise by the
-    /// newest, as in Linux.
+    /// RTT samples and one-way delays go by the echoed timestamp (RFC 7323), that of the oldest segment acknowledged, as in ns-3;
+    /// otherwise by the newest, as in Linux.
     pub echoed_rtt: bool,
     /// The algorithm is told the smoothed RTT as the sample, as by ns-3; otherwise the sample.
     pub smoothed_rtt: bool,
+    /// Windows grow only while they are the limit, as by Linux and RFC 7661; ns-3 lets them grow whatever the peer permits.
+    pub validated: bool,
     /// Use ECN.
     pub ecn: bool,
 }
@@ -211,6 +213,7 @@ impl Default for Tcp {
             timestamp_ms: 0.0,
             echoed_rtt: false,
             smoothed_rtt: false,
+            validated: true,
             ecn: false,
         }
     }
@@ -238,6 +241,8 @@ pub enum Recovery {
     Rack,
     /// RFC 6675 with PRR.
     Sack,
+    /// RFC 6675 to the letter: the window falls to the threshold at once. ns-3's classic recovery.
+    SackClassic,
     /// RFC 6582 without SACK: one hole a round trip.
     Newreno,
     /// RFC 2581 without SACK: one hole a window, the timer for the others. ns-2's Reno.
@@ -247,7 +252,7 @@ pub enum Recovery {
 impl Recovery {
     /// Whether the two ends use SACK.
     pub fn has_sack(self) -> bool {
-        matches!(self, Recovery::Rack | Recovery::Sack)
+        matches!(self, Recovery::Rack | Recovery::Sack | Recovery::SackClassic)
     }
 }
 

@@ -22,12 +22,24 @@ pub struct ReceiverConfig {
     pub mss: u32,
     /// The window field counts in units of 2^scale bytes.
     pub scale: u8,
+    /// Echo the timestamp of the last segment that arrived in order and not yet acknowledged (RFC 7323 §4.3, ns-3). Otherwise
+    /// what arrives out of order is echoed too, so that samples can be had from SACKs.
+    pub echo_in_order: bool,
 }
 
 impl ReceiverConfig {
     /// Linux: every second segment, 40 ms, sixteen quick ones.
     pub fn linux(mss: u32) -> ReceiverConfig {
-        ReceiverConfig { every: 2, delay: Span::from_millis(40), quick: 16, sack: true, buffer: 1 << 30, mss, scale: 14 }
+        ReceiverConfig {
+            every: 2,
+            delay: Span::from_millis(40),
+            quick: 16,
+            sack: true,
+            buffer: 1 << 30,
+            mss,
+            scale: 14,
+            echo_in_order: false,
+        }
     }
 
     /// The window of an empty buffer, as far as the field can say it.
@@ -108,9 +120,15 @@ impl Receiver {
         if packet.is_marked() {
             self.ce += packet.payload();
         }
+        let next = packet.seq == self.nxt;
         let anomaly = self.store(packet) || had_hole || packet.is_marked() != self.last_marked;
         self.last_marked = packet.is_marked();
-        self.echo.get_or_insert(packet.sent);
+        if self.config.echo_in_order {
+            // TS.Recent: of what begins at or before the last acknowledgement.
+            self.echo = if next && self.unacknowledged == 0 { Some(packet.sent) } else { self.echo };
+        } else {
+            self.echo.get_or_insert(packet.sent);
+        }
         self.unacknowledged += 1;
         let quick = self.quick_left > 0;
         self.quick_left = self.quick_left.saturating_sub(1);
@@ -184,7 +202,8 @@ impl Receiver {
         ack.seq = self.nxt;
         ack.owd = self.owd;
         ack.ce = std::mem::take(&mut self.ce);
-        ack.echo = self.echo.take().unwrap_or(now);
+        ack.echo = self.echo.unwrap_or(now);
+        self.echo = self.echo.filter(|_| self.config.echo_in_order);
         ack.window = self.config.window();
         let blocks = if self.config.sack { self.blocks(&mut ack.sack) } else { 0 };
         ack.size = ack_size(blocks);
@@ -264,6 +283,20 @@ mod tests {
         assert_eq!(sack(&mut r, 5)[..2], [(5, 6), (9, 10)], "duplicate first, then the newest run");
         assert_eq!(r.on_data(&segment(0), Time::ZERO).map(|a| a.seq), Some(3));
         assert_eq!(r.delivered(), 3 * 1448);
+    }
+
+    /// Of segments that left at 1, 2, …: RFC 7323 §4.3's cases (A), (B) and (C).
+    #[test]
+    fn the_echo_in_order_is_that_of_the_first_segment_not_yet_acknowledged() {
+        let config = ReceiverConfig { quick: 0, echo_in_order: true, ..ReceiverConfig::linux(1448) };
+        let mut r = Receiver::new(0, config);
+        let at = |seq, ms| Packet { sent: Time::from_millis(ms), ..segment(seq) };
+        assert!(r.on_data(&at(0, 1), Time::from_millis(9)).is_none());
+        let echo = |r: &mut Receiver, seq, ms| r.on_data(&at(seq, ms), Time::from_millis(9)).map(|a| a.echo.nanos() / 1_000_000);
+        assert_eq!(echo(&mut r, 1, 2), Some(1), "a delayed acknowledgement answers the earlier");
+        assert_eq!(echo(&mut r, 3, 4), Some(1), "above a hole: the last in order");
+        assert_eq!(echo(&mut r, 4, 5), Some(1));
+        assert_eq!(echo(&mut r, 2, 8), Some(8), "what fills the hole");
     }
 
     #[test]

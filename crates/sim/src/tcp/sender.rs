@@ -79,6 +79,7 @@ pub struct Sender {
     peer_clock: Time,
     latest_rtt: Option<Span>,
     owd: Option<i64>,
+    echo_age: Option<Span>,
     stats: SenderStats,
 }
 
@@ -120,6 +121,7 @@ impl Sender {
             peer_clock: Time::ZERO,
             latest_rtt: None,
             owd: None,
+            echo_age: None,
             stats: SenderStats::default(),
         }
     }

@@ -13,6 +13,8 @@ use crate::tcp::sack::Segment;
 struct Delivery {
     bytes: u64,
     newest: Option<Segment>,
+    /// The first of those acknowledged cumulatively.
+    oldest: Option<Segment>,
     /// A window may grow on it.
     may_grow: bool,
     /// It shows that the last reduction was for nothing.
@@ -33,7 +35,9 @@ impl Sender {
     pub fn on_ack(&mut self, ack: &Packet, now: Time) {
         let before = self.in_flight();
         let una = self.board.una();
-        self.owd = Some(ack.owd);
+        let by_echo = self.config.echoed_rtt;
+        self.owd = Some(if by_echo { self.elapsed(ack.echo, ack.sent).nanos() as i64 } else { ack.owd });
+        self.echo_age = by_echo.then(|| self.elapsed(ack.echo, now));
         let (mut delivery, dsack) = self.take_delivered(ack, now);
         let advanced = self.board.una() > una;
         self.edge = self.edge.max(self.offset(ack.seq) + u64::from(ack.window));
@@ -75,6 +79,7 @@ impl Sender {
         let (evidence, mut under_way) = (*undo, false);
         let mut visit = |seq: u32, segment: &Segment| {
             delivery.add(segment);
+            delivery.oldest = delivery.oldest.or((seq < ack.seq).then_some(*segment));
             under_way |= !segment.retransmitted && evidence.is_some_and(|undo| undo.was_under_way(segment.order));
             // RFC 8985 §6.2 step 2: an echo from before the retransmission answers the original.
             let of_original = config.undo && segment.retransmitted && ack.echo < segment.stamp.sent;
@@ -128,13 +133,9 @@ impl Sender {
     }
 
     fn sample_rtt(&mut self, delivery: &Delivery, echo: Time, now: Time) -> Option<Span> {
-        let Segment { stamp, .. } = delivery.newest.filter(|newest| !newest.retransmitted)?;
-        let sent = if self.config.echoed_rtt { echo } else { stamp.sent };
-        let tick = self.config.granularity.nanos();
-        let rtt = match tick {
-            0 => now.since(sent),
-            _ => Span::from_nanos((now.nanos() / tick - sent.nanos() / tick) * tick),
-        };
+        let timed = if self.config.echoed_rtt { delivery.oldest } else { delivery.newest };
+        let Segment { stamp, .. } = timed.filter(|segment| !segment.retransmitted)?;
+        let rtt = self.elapsed(if self.config.echoed_rtt { echo } else { stamp.sent }, now);
         let round_ended = self.board.una() > self.round_end;
         if round_ended {
             self.round_end = self.board.nxt();
@@ -143,6 +144,14 @@ impl Sender {
         self.min_rtt = self.min_rtt.min(rtt);
         self.latest_rtt = Some(rtt);
         Some(rtt)
+    }
+
+    /// From one reading of the timestamp clock to another.
+    fn elapsed(&self, from: Time, to: Time) -> Span {
+        match self.config.granularity.nanos() {
+            0 => to.since(from),
+            tick => Span::from_nanos((to.nanos() / tick).saturating_sub(from.nanos() / tick) * tick),
+        }
     }
 
     fn tell(&mut self, delivery: &Delivery, lost: u64, ce: u64, before: u64, rtt: Option<Span>, now: Time) {
@@ -156,13 +165,14 @@ impl Sender {
             lost,
             ce,
             in_flight: before,
-            rtt: if self.config.smoothed_rtt { rtt.map(|_| self.rto.srtt()) } else { rtt },
+            rtt: if self.config.smoothed_rtt { Some(self.rto.srtt()).filter(|srtt| *srtt > Span::ZERO) } else { rtt },
             srtt: self.rto.srtt(),
             owd: self.owd.take(),
+            echo_age: self.echo_age.take(),
             delivered: self.clock.delivered(),
             prior_delivered: stamp.map_or(0, |stamp| stamp.delivered),
             rate,
-            cwnd_limited: delivery.may_grow && self.used.limited(),
+            cwnd_limited: delivery.may_grow && (self.used.limited() || !self.config.validated),
             in_recovery: self.in_recovery(),
             ..Ack::default()
         });

@@ -53,11 +53,13 @@ pub struct SenderConfig {
     pub group: u32,
     /// Send nothing while the window is below one segment, until the retransmission timer gives one (ns-3).
     pub stalls: bool,
-    /// RTT samples go by the echoed timestamp, that of the oldest segment acknowledged (RFC 7323 §4.3, ns-3): the time that it
-    /// waited for a delayed acknowledgement is in them. Otherwise by the newest segment.
+    /// RTT samples and one-way delays go by the echoed timestamp, that of the oldest segment acknowledged (RFC 7323 §4.3, ns-3): the
+    /// time that it waited for a delayed acknowledgement is in them. Otherwise by the newest segment.
     pub echoed_rtt: bool,
     /// The algorithm is told the smoothed RTT as the sample (ns-3 3.37).
     pub smoothed_rtt: bool,
+    /// The algorithm is told whether its window was the limit; otherwise that it always was (ns-3).
+    pub validated: bool,
 }
 
 impl SenderConfig {
@@ -78,6 +80,7 @@ impl SenderConfig {
             stalls: false,
             echoed_rtt: false,
             smoothed_rtt: false,
+            validated: true,
         }
     }
 }
