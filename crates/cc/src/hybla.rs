@@ -45,7 +45,7 @@ pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, Para
 }
 
 fn new(config: Config, start: &Start) -> Rival<Hybla> {
-    let mut flow = Rival::new(config.base, Hybla { config, rtt: start.handshake_rtt }, start);
+    let mut flow = Rival::new(config.base, Hybla::new(config, start.handshake_rtt), start);
     if config.initial_rho && start.initial_window.is_none() && start.handshake_rtt.is_some() {
         flow.window.cwnd = flow.law.rho();
     }
@@ -56,11 +56,17 @@ fn new(config: Config, start: &Start) -> Rival<Hybla> {
 #[derive(Clone, Copy, Debug)]
 pub struct Hybla {
     config: Config,
-    /// The smallest smoothed RTT.
+    /// The smallest smoothed RTT, the handshake's counted.
+    least: Option<Span>,
+    /// What ρ goes by. In ns-3 only an RTT of data that is the smallest, which none is where data takes longer than a SYN: ρ stays 1.
     rtt: Option<Span>,
 }
 
 impl Hybla {
+    fn new(config: Config, handshake: Option<Span>) -> Hybla {
+        Hybla { config, least: handshake, rtt: handshake.filter(|_| config.initial_rho) }
+    }
+
     fn rho(&self) -> f64 {
         self.rtt.map_or(1.0, |rtt| (rtt.millis_f64() / self.config.rtt0_ms).max(1.0))
     }
@@ -68,8 +74,8 @@ impl Hybla {
 
 impl Law for Hybla {
     fn measure(&mut self, _window: &mut Window, ack: &Ack) {
-        if ack.srtt > Span::ZERO {
-            self.rtt = Some(self.rtt.map_or(ack.srtt, |rtt| rtt.min(ack.srtt)));
+        if ack.srtt > Span::ZERO && self.least.is_none_or(|least| ack.srtt <= least) {
+            (self.least, self.rtt) = (Some(ack.srtt), Some(ack.srtt));
         }
     }
 
@@ -112,7 +118,7 @@ mod tests {
         for (config, rtt, slow, avoid) in
             [(Config::default(), 100.0, 15.0, 16.0), (Config::default(), 20.0, 1.0, 1.0), (NS3_CONFIG, 140.0, 5.964, 7.84)]
         {
-            let law = Hybla { config, rtt: None };
+            let law = Hybla::new(config, None);
             let mut starts = starting(config.base, law, 10.0);
             starts.on_ack(&ack(0.0, 1.0, rtt));
             assert!((starts.window.cwnd - 10.0 - slow).abs() < 1e-3, "{}", starts.window.cwnd);
@@ -124,12 +130,22 @@ mod tests {
 
     #[test]
     fn slow_start_stops_at_the_threshold_and_its_exponent_at_sixteen() {
-        let mut flow = starting(Base::default(), Hybla { config: Config::default(), rtt: None }, 10.0);
+        let mut flow = starting(Base::default(), Hybla::new(Config::default(), None), 10.0);
         flow.on_ack(&ack(0.0, 1.0, 10_000.0));
         assert_eq!(flow.window.cwnd, 10.0 + 65_535.0);
         flow.window.ssthresh = flow.window.cwnd + 3.0;
         flow.on_ack(&ack(0.0, 1.0, 10_000.0));
         assert_eq!(flow.window.cwnd, flow.window.ssthresh);
+    }
+
+    #[test]
+    fn in_ns3_an_rtt_above_the_handshakes_counts_for_nothing() {
+        let handshake = Some(Span::from_millis(100));
+        for (config, grown) in [(Config::default(), 15.0), (NS3_CONFIG, 1.0)] {
+            let mut flow = starting(config.base, Hybla::new(config, handshake), 10.0);
+            flow.on_ack(&ack(0.0, 1.0, 101.0));
+            assert!((flow.window.cwnd - 10.0 - grown).abs() < 1e-9, "{}", flow.window.cwnd);
+        }
     }
 
     #[test]

@@ -154,6 +154,10 @@ pub struct Claim {
     /// Whether a quick run has the points that the rule needs.
     #[serde(default = "yes")]
     pub quick: bool,
+    /// The claim of the paper (`fig10#c3`) that is asked here of what its authors did not run. It is shown beside that one and not
+    /// counted among the paper's.
+    #[serde(default)]
+    pub again: Option<String>,
     /// For a claim that is not met: the cause, found by looking at traces.
     #[serde(default)]
     pub explained: Option<String>,
@@ -246,6 +250,17 @@ impl Experiment {
             bail!("{}: `lab.points` must name some of the values of every sweep", path.display());
         }
         Ok(experiment)
+    }
+
+    /// The paper that it is of.
+    pub fn paper(&self) -> &str {
+        self.id.split('/').next().unwrap_or(&self.id)
+    }
+
+    /// Whether `figure#claim` is a claim of the paper in this experiment.
+    pub fn asks(&self, id: &str) -> bool {
+        let figure = self.id.split_once('/').map_or(self.id.as_str(), |(_, figure)| figure);
+        self.claims.iter().any(|claim| claim.again.is_none() && id.split_once('#') == Some((figure, claim.id.as_str())))
     }
 
     /// Whether the series of its runs are drawn.
@@ -357,6 +372,12 @@ pub fn load_all(root: &Path, wanted: &[String]) -> Result<Vec<Experiment>> {
         all.iter().flat_map(|e| e.beside.iter().map(move |b| (&e.id, b))).find(|(_, b)| !all.iter().any(|e| e.id == **b))
     {
         bail!("{by}: `beside` names `{id}`, which is no experiment");
+    }
+    for (by, claim) in all.iter().flat_map(|e| e.claims.iter().map(move |c| (e, c))) {
+        let papers = |id: &String| all.iter().any(|e| e.paper() == by.paper() && e.asks(id));
+        if let Some(id) = claim.again.as_ref().filter(|id| !papers(id)) {
+            bail!("{}#{}: `again` names `{id}`, which is no claim of that paper", by.id, claim.id);
+        }
     }
     Ok(all)
 }

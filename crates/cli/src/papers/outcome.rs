@@ -114,20 +114,33 @@ fn judge<'a>(outcome: &Outcome<'a>, all: &[Outcome<'a>]) -> Result<Vec<Verdict<'
 impl Verdict<'_> {
     /// In a word or two.
     pub fn word(&self) -> &'static str {
-        match self.met {
-            Some(true) => "met",
-            Some(false) if self.claim.explained.is_some() => "not met, explained",
-            Some(false) => "NOT MET",
-            None => "needs the full run",
+        match (self.met, self.claim.again.is_some()) {
+            (Some(true), false) => "met",
+            (Some(false), false) if self.claim.explained.is_some() => "not met, explained",
+            (Some(false), false) => "NOT MET",
+            (Some(true), true) => "stands",
+            (Some(false), true) if self.claim.explained.is_some() => "falls, explained",
+            (Some(false), true) => "FALLS",
+            (None, _) => "needs the full run",
         }
     }
 }
 
 impl Outcome<'_> {
-    /// Claims met, claims decided, and those not met that nobody has explained.
+    /// Claims of the paper met, those decided, and all those not met that nobody has explained.
     pub fn counts(&self) -> (usize, usize, usize) {
         let count = |test: fn(&Verdict) -> bool| self.verdicts.iter().filter(|v| test(v)).count();
-        (count(|v| v.met == Some(true)), count(|v| v.met.is_some()), count(|v| v.met == Some(false) && v.claim.explained.is_none()))
+        (
+            count(|v| v.met == Some(true) && v.claim.again.is_none()),
+            count(|v| v.met.is_some() && v.claim.again.is_none()),
+            count(|v| v.met == Some(false) && v.claim.explained.is_none()),
+        )
+    }
+
+    /// Of the claims asked again of what the paper did not run: those that stand, and those decided.
+    pub fn again(&self) -> (usize, usize) {
+        let count = |test: fn(&Verdict) -> bool| self.verdicts.iter().filter(|v| v.claim.again.is_some() && test(v)).count();
+        (count(|v| v.met == Some(true)), count(|v| v.met.is_some()))
     }
 
     /// Its claims for programs.
@@ -135,7 +148,7 @@ impl Outcome<'_> {
         self.verdicts.iter().map(|v| {
             serde_json::json!({
                 "experiment": self.experiment.id, "claim": v.claim.id, "says": v.claim.says, "place": v.claim.place,
-                "rule": v.claim.rule, "met": v.met, "explained": v.claim.explained,
+                "rule": v.claim.rule, "met": v.met, "again": v.claim.again, "explained": v.claim.explained,
             })
         })
     }

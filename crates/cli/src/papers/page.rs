@@ -23,6 +23,7 @@ pub fn write(out: &Path, outcomes: &[Outcome]) -> Result<PathBuf> {
     ensure_dir(&out.join("data"))?;
     let mut page = Page::new("lowtide: the papers, reproduced");
     summary(&mut page, outcomes);
+    asked_again(&mut page, outcomes);
     for outcome in outcomes.iter().filter(|o| o.extent.is_some()) {
         chapter(&mut page, out, outcome)?;
     }
@@ -56,13 +57,48 @@ fn summary(page: &mut Page, outcomes: &[Outcome]) {
     page.cells(&["paper", "figure", "place in the paper", "claims met", "runs", "L: close to the simulator"], &rows);
 }
 
+/// Each claim of a paper beside the same of what its authors did not run: which of its conclusions stand there.
+fn asked_again(page: &mut Page, outcomes: &[Outcome]) {
+    let mut rows = Vec::new();
+    for (outcome, verdict) in outcomes.iter().flat_map(|o| o.verdicts.iter().map(move |v| (o, v))) {
+        let Some(of) = &verdict.claim.again else { continue };
+        let paper = outcome.experiment.paper();
+        let mut all = outcomes.iter().filter(|o| o.experiment.paper() == paper).flat_map(|o| o.verdicts.iter().map(move |v| (o, v)));
+        let Some((first, original)) = all.find(|(o, v)| o.experiment.asks(of) && of.ends_with(&format!("#{}", v.claim.id))) else {
+            continue;
+        };
+        let mark = |v: &Verdict| v.met.map_or_else(|| Cell::Text(v.word().to_owned()), |met| Cell::Mark(met, v.word().to_owned()));
+        let link = |o: &Outcome| Cell::Link(o.experiment.id.clone(), o.experiment.id.clone());
+        rows.push(vec![
+            link(first),
+            Cell::Text(original.claim.place.clone()),
+            mark(original),
+            link(outcome),
+            Cell::Text(verdict.claim.says.clone()),
+            mark(verdict),
+        ]);
+    }
+    if rows.is_empty() {
+        return;
+    }
+    page.paragraph(
+        "Where authors ran something else than they describe, their claims are asked again of what they describe: below, each as the paper ran \
+         it, and beside it whether it stands or falls there. These are not counted above.",
+    );
+    page.cells(&["figure", "place in the paper", "as the paper ran it", "asked again in", "of what", "result"], &rows);
+}
+
 fn summary_row(outcome: &Outcome) -> Vec<Cell> {
     let experiment = outcome.experiment;
     let (paper, figure) = experiment.id.split_once('/').unwrap_or(("", &experiment.id));
     let (met, decided, unexplained) = outcome.counts();
-    let open = outcome.verdicts.len() - decided;
-    let mut verdict = format!("{met} of {decided}");
-    if met + unexplained < decided {
+    let open = outcome.verdicts.iter().filter(|v| v.met.is_none()).count();
+    let (stand, asked) = outcome.again();
+    let mut verdict = if decided > 0 { format!("{met} of {decided}") } else { String::new() };
+    if asked > 0 {
+        verdict += &format!("{}asked again: {stand} of {asked} stand", if decided > 0 { "; " } else { "" });
+    }
+    if met + stand + unexplained < decided + asked {
         verdict += ", the others explained";
     }
     if open > 0 {
@@ -124,11 +160,12 @@ fn panel_of(page: &mut Page, outcome: &Outcome, axes: &Axes, csv: &str) -> Strin
 
 fn claim_row(verdict: &Verdict) -> Vec<Cell> {
     let claim = verdict.claim;
+    let no = if claim.again.is_some() { "falls" } else { "not met" };
     let result = match (verdict.met, &claim.explained) {
         (None, _) => Cell::Text(verdict.word().to_owned()),
-        (Some(false), Some(reason)) => Cell::Mark(false, format!("not met. {reason}")),
-        (Some(false), None) => Cell::Mark(false, "not met. No explanation yet.".to_owned()),
-        (Some(true), _) => Cell::Mark(true, "met".to_owned()),
+        (Some(false), Some(reason)) => Cell::Mark(false, format!("{no}. {reason}")),
+        (Some(false), None) => Cell::Mark(false, format!("{no}. No explanation yet.")),
+        (Some(true), _) => Cell::Mark(true, verdict.word().to_owned()),
     };
     let says = format!("{} ({}). Tolerance: {}.", claim.says, claim.place, claim.tolerance);
     vec![Cell::Text(claim.id.clone()), Cell::Text(says), Cell::Code(claim.rule.trim().to_owned()), result]
