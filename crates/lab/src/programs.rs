@@ -25,6 +25,10 @@ use crate::site::SERVER;
 const PATIENCE: Span = Span::from_secs(5);
 /// How often a program is looked at.
 const LOOK: Duration = Duration::from_millis(5);
+/// `lowtide run` loads programs into the kernel before it starts one: a flow that shall begin on time is prepared this long before.
+pub const AHEAD: Span = Span::from_millis(1500);
+/// Starts a program once nobody holds the shell's input open.
+const GATE: &str = "read -r go; exec \"$0\" \"$@\" < /dev/null";
 /// curl's exit code when `--max-time` ended it: the end of every endless fetch.
 const CURL_TIMED_OUT: i32 = 28;
 
@@ -61,10 +65,9 @@ impl Ground<'_> {
     pub fn run(&self, job: &Job, server: Option<&Server>) -> Result<Said> {
         let mut said = Said::default();
         let end = self.at(job.runs.end);
-        self.sleep_until(self.at(job.runs.start));
         match (job.work, server) {
             (Work::Fetch { bytes, every }, Some(server)) => self.fetches(job, server, bytes, every, end, &mut said)?,
-            (Work::Iperf { up }, _) => said.iperf = self.iperf(job, up, end)?,
+            (Work::Iperf { up }, _) => said.iperf = self.iperf(job, up, self.at(job.runs.start), end)?,
             _ => bail!("flow `{}` has no program", job.name),
         }
         if let Ok(text) = fs::read(self.report(job)) {
@@ -87,6 +90,15 @@ impl Ground<'_> {
         }
     }
 
+    /// Sleeps until it is time to prepare a program that begins at `due`.
+    fn sleep_before(&self, job: &Job, due: Time) {
+        self.sleep_until(if self.is_managed(job) { due - AHEAD } else { due });
+    }
+
+    fn is_managed(&self, job: &Job) -> bool {
+        self.lowtide.is_some() && job.managed.is_some()
+    }
+
     fn report(&self, job: &Job) -> PathBuf {
         self.folder.join(format!("{}.lowtide.json", job.name))
     }
@@ -94,8 +106,12 @@ impl Ground<'_> {
     fn fetches(&self, job: &Job, server: &Server, bytes: u64, every: Option<f64>, end: Time, said: &mut Said) -> Result<()> {
         let mut start = job.runs.start;
         loop {
-            let began = clock::now();
-            let output = self.fetch(job, server, bytes, end)?;
+            self.sleep_before(job, self.at(start));
+            if self.stopped() || clock::now() >= end {
+                return Ok(());
+            }
+            let began = clock::now().max(self.at(start));
+            let output = self.fetch(job, server, bytes, began, end)?;
             if !job.endless() {
                 said.completions
                     .extend(output.lines().filter_map(|l| l.parse().ok()).map(|took| (began.since(self.zero).secs_f64(), took)));
@@ -105,16 +121,12 @@ impl Ground<'_> {
             while self.at(start) <= clock::now() {
                 start += every;
             }
-            self.sleep_until(self.at(start));
-            if self.stopped() || clock::now() >= end {
-                return Ok(());
-            }
         }
     }
 
-    fn fetch(&self, job: &Job, server: &Server, bytes: u64, end: Time) -> Result<String> {
+    fn fetch(&self, job: &Job, server: &Server, bytes: u64, due: Time, end: Time) -> Result<String> {
         let mut command = self.command(job, "curl");
-        let left = end.since(clock::now()).secs_f64();
+        let left = end.since(due).secs_f64();
         // 28 is the code of curl's own time limit, which a fetch that has no end is ended by.
         command.args(["--silent", "--show-error", "--noproxy", "*", "--write-out", "%{time_total}\\n"]);
         command.args(["--max-time", &format!("{left:.3}")]);
@@ -125,7 +137,7 @@ impl Ground<'_> {
         for _ in 0..connections {
             command.args(["--output", "/dev/null", &server.url(bytes)]);
         }
-        let (code, output, errors) = self.watch(command, end)?;
+        let (code, output, errors) = self.watch(command, self.is_managed(job).then_some(due), end)?;
         let ended = job.endless() || left < 0.1 || self.stopped();
         ensure!(
             code == Some(0) || ended && matches!(code, None | Some(CURL_TIMED_OUT | 143)) || code == Some(CURL_TIMED_OUT),
@@ -136,7 +148,8 @@ impl Ground<'_> {
         Ok(output)
     }
 
-    fn iperf(&self, job: &Job, up: bool, end: Time) -> Result<Option<serde_json::Value>> {
+    fn iperf(&self, job: &Job, up: bool, due: Time, end: Time) -> Result<Option<serde_json::Value>> {
+        self.sleep_before(job, due);
         let port = job.port.to_string();
         let mut server = Command::new("iperf3");
         let mut server = self
@@ -145,14 +158,14 @@ impl Ground<'_> {
             .spawn()
             .context("starting iperf3 (apt install iperf3)")?;
         sleep(Duration::from_millis(100));
-        let seconds = end.since(clock::now()).secs_f64().ceil().max(1.0);
+        let seconds = end.since(clock::now().max(due)).secs_f64().ceil().max(1.0);
         let mut command = self.command(job, "iperf3");
         command.args(["-J", "-i", "0.5", "-c", &SERVER.to_string(), "-p", &port, "-C", &job.cc, "-t", &format!("{seconds}")]);
         command.args(["-P", &job.flow.lab.connections.max(1).to_string()]);
         if !up {
             command.arg("-R");
         }
-        let result = self.watch(command, end + Span::from_secs(3));
+        let result = self.watch(command, self.is_managed(job).then_some(due), end + Span::from_secs(3));
         let _ = server.kill();
         server.wait().context("waiting for iperf3's server")?;
         let (code, output, errors) = result?;
@@ -162,22 +175,26 @@ impl Ground<'_> {
         Ok(report)
     }
 
-    /// `program`, under `lowtide run` where the scenario wants it.
+    /// `program`, under `lowtide run` and behind a gate where the scenario wants it managed.
     fn command(&self, job: &Job, program: &str) -> Command {
         match (self.lowtide, &job.managed) {
             (Some(lowtide), Some(target)) => {
                 let mut command = Command::new(lowtide);
                 let report = OsString::from(self.report(job));
-                command.args(["run", "--quiet", "--target", target, "--name", &job.name, "--json"]).arg(report).args(["--", program]);
+                command
+                    .args(["run", "--quiet", "--target", target, "--name", &job.name, "--json"])
+                    .arg(report)
+                    .args(["--", "sh", "-c", GATE, program]);
                 command
             }
             _ => Command::new(program),
         }
     }
 
-    /// Starts a program and sees it end, by itself or because its time is over: exit code, output, errors.
-    fn watch(&self, mut command: Command, end: Time) -> Result<(Option<i32>, String, String)> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    /// Starts a program, opens its gate at `gate`, and sees it end, by itself or because its time is over: exit code, output,
+    /// errors.
+    fn watch(&self, mut command: Command, gate: Option<Time>, end: Time) -> Result<(Option<i32>, String, String)> {
+        command.stdin(if gate.is_some() { Stdio::piped() } else { Stdio::null() }).stdout(Stdio::piped()).stderr(Stdio::piped());
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = Guard(self.client.place(&mut command).spawn().with_context(|| format!("starting {name}"))?);
         let readers = (drain(child.0.stdout.take()), drain(child.0.stderr.take()));
@@ -187,6 +204,9 @@ impl Ground<'_> {
                 break status;
             }
             let now = clock::now();
+            if gate.is_none_or(|due| now >= due) {
+                drop(child.0.stdin.take());
+            }
             match asked {
                 None if self.stopped() || now >= end => {
                     let _ = kill(Pid::from_raw(child.0.id() as i32), Signal::SIGTERM);

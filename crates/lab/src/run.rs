@@ -16,11 +16,11 @@ use crate::link::Record;
 use crate::measure;
 use crate::plan::{self, Job, Work};
 use crate::probe::{Call, Echoes, Reflector};
-use crate::programs::{Ground, Said};
+use crate::programs::{self, Ground, Said};
 use crate::server::{Server, Stats};
 use crate::site::{SERVER, Site};
 
-/// From the last preparation to the scenario's zero.
+/// From the last preparation to the first that happens in a scenario.
 const LEAD: Span = Span::from_millis(300);
 /// How often the servers' connections are looked at.
 const SAMPLE: Duration = Duration::from_millis(100);
@@ -88,7 +88,8 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
     let jobs = plan::jobs(scenario)?;
     let (up, down) = plan::paths(scenario, &jobs)?;
     let folder = tempfile::Builder::new().prefix("lowtide-lab-").tempdir().context("making a temporary folder")?;
-    let zero = clock::now() + LEAD;
+    let managed = jobs.iter().any(|job| job.managed.is_some());
+    let zero = clock::now() + LEAD + if managed { programs::AHEAD } else { Span::ZERO };
     let at = |seconds: f64| zero + Span::from_secs_f64(seconds);
     let site = Site::new(plan::mtu(scenario)?, up, down, at(scenario.warmup_s)..at(scenario.duration_s))?;
     let _reflectors = jobs

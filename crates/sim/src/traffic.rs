@@ -93,7 +93,8 @@ fn template(flow: &Flow, path: &Path) -> Result<FlowSpec, ScenarioError> {
         let algorithm = registry::by_name(&flow.cc).map_err(|e| rule(e.to_string()))?;
         algorithm.build(&params, &start).map_err(|e| rule(e.to_string()))?;
     }
-    let held_by = flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (profile(&r.target), Params::from(r.params.clone())));
+    let held_by =
+        flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (profile(&r.target), Params::from(r.params.clone())));
     if let Some((profile, params)) = &held_by {
         Holder::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| rule(e.to_string()))?;
     }
