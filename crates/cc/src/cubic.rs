@@ -177,9 +177,10 @@ impl Law for Cubic {
         let Some(rtt) = ack.rtt.filter(|_| self.samples_count(ack.now)) else { return };
         let base = self.delay_min.map_or(rtt, |min| min.min(rtt));
         self.delay_min = Some(base);
-        if self.config.hystart && window.in_slow_start() && window.cwnd >= LOW_WINDOW {
+        if self.config.hystart && window.in_slow_start() {
+            self.hystart.track(ack);
             let rate = window.bytes() as f64 / ack.srtt.secs_f64().max(1e-6);
-            if self.hystart.leave(ack, rtt, base, rate) {
+            if window.cwnd >= LOW_WINDOW && self.hystart.leave(ack.now, rtt, base, rate) {
                 window.ssthresh = window.cwnd;
             }
         }

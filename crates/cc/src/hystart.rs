@@ -54,18 +54,23 @@ impl Hystart {
         *self = Hystart { round, ns3, paced, round_start: now, last_ack: now, ..Hystart::default() };
     }
 
-    /// Whether slow start should end: called for each acknowledgement with an RTT sample while it lasts.
-    /// `base` is the smallest RTT; `rate` what the window is worth in bytes a second.
-    pub fn leave(&mut self, ack: &Ack, rtt: Span, base: Span, rate: f64) -> bool {
-        if self.found {
-            return false;
-        }
+    /// Follows the rounds: for each acknowledgement with an RTT sample in slow start, from the first on. Linux 5.16 to 6.13 began only
+    /// at `hystart_low_window`, within a flight, so that the pause after it broke the train (mended as a regression).
+    pub fn track(&mut self, ack: &Ack) {
         if self.round.ended_by(ack) {
             (self.round_start, self.last_ack) = (ack.now, ack.now);
             (self.round_min, self.samples) = (None, 0);
         }
+    }
+
+    /// Whether slow start should end: after [`track`](Self::track), where the window is large enough.
+    /// `base` is the smallest RTT; `rate` what the window is worth in bytes a second.
+    pub fn leave(&mut self, now: Time, rtt: Span, base: Span, rate: f64) -> bool {
+        if self.found {
+            return false;
+        }
         // Not short-circuited: each detector keeps its own state.
-        self.found = self.train_too_long(ack.now, base, rate) | self.delay_too_long(rtt, base);
+        self.found = self.train_too_long(now, base, rate) | self.delay_too_long(rtt, base);
         self.found
     }
 

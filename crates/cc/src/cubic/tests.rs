@@ -142,6 +142,19 @@ fn hystart_leaves_on_an_ack_train_of_half_the_base_or_all_of_it_when_paced() {
     assert_eq!(train_ends_at(NS3), Some(102));
 }
 
+/// 20 Mbit/s, 20 ms: the flight of 20 that the first ten release comes back as a train of 11.4 ms. Its round began with it although
+/// the window grew past 16 within the flight before (Linux up to 5.15 and since 6.14).
+#[test]
+fn hystart_counts_its_rounds_from_the_first_flight() {
+    let mut flow = starting(Base::default(), cubic(Config::default()), 10.0);
+    let left_at = (1..=30u64).find(|&n| {
+        let (at, released_by) = if n <= 10 { (20.0 + 0.6 * n as f64, 0) } else { (40.0 + 0.6 * (n - 10) as f64, (n - 9) / 2) };
+        flow.on_ack(&Ack { delivered: n, prior_delivered: released_by, ..ack(at, 1.0, 20.0) });
+        !flow.window.in_slow_start()
+    });
+    assert_eq!(left_at, Some(28));
+}
+
 #[test]
 fn hystart_does_not_look_at_small_windows() {
     let mut flow = starting(Base::default(), cubic(Config::default()), 2.0);
