@@ -73,7 +73,8 @@ fn wireshark_sees_the_losses_that_happened_and_no_others() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let summary = watched(&scenario(BULK, "impair = { loss = 0.02 }"), folder.path());
     let flow = &summary.flows[0];
-    assert!(flow.losses > 20 && flow.retransmits >= flow.losses, "{summary:#?}");
+    // The run may end before its last loss is repaired.
+    assert!(flow.losses > 20 && flow.retransmits + 1 >= flow.losses, "{summary:#?}");
     let Some(said) = tshark(&folder.path().join("server.pcap")) else { return };
     let count = |said: &BTreeMap<String, u64>, part: &str| said.iter().filter(|(word, _)| word.contains(part)).map(|(_, n)| n).sum::<u64>();
     for complaint in ["hecksum", "not captured", "unseen", "alformed"] {
