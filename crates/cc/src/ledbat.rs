@@ -24,6 +24,9 @@ pub struct Config {
     /// ALLOWED_INCREASE in segments above what was in flight (§2.4.2: 1). `inf`: grow while the window is the limit, as the
     /// 2009 drafts, which have no such bound.
     pub allowed_increase: f64,
+    /// Grow by one segment a round trip at most, whatever the gain (the drafts of 2009: never faster than TCP; `tcp_ledbat.c` of
+    /// Rossi and Valenti).
+    pub bounded: bool,
     /// MIN_CWND in segments (§2.4.2: 2).
     pub min_segments: f64,
     /// INIT_CWND in segments (§2.4.2: 2).
@@ -62,6 +65,7 @@ impl Default for Config {
             gain: None,
             gain_per_s: None,
             allowed_increase: 1.0,
+            bounded: false,
             min_segments: 2.0,
             initial_segments: 2,
             slow_start: SlowStart::None,
@@ -83,6 +87,8 @@ impl Config {
 
 /// Parameters that turn the RFC into the drafts of 2009 (gain 1 is their 40 per second at 25 ms), with the floor of Abu 2010.
 pub(crate) const DRAFT_2009: &str = "target_ms = 25.0\nallowed_increase = inf\nmin_segments = 1.0";
+/// The same with the bound on growth.
+pub(crate) const DRAFT_2009_BOUNDED: &str = "target_ms = 25.0\nallowed_increase = inf\nmin_segments = 1.0\nbounded = true";
 /// Parameters that turn it into ns-3.37's `TcpLedbat`: no growth beyond what was in flight, whole milliseconds, slow start.
 /// Its filter is made for four samples and forgets one early; a sample does not age.
 pub(crate) const NS3: &str = "allowed_increase = 0.0\nslow_start = \"new_reno\"\ninitial_segments = 10\nresolution_ms = 1.0\n\
@@ -222,7 +228,8 @@ impl Ledbat {
     /// cwnd += GAIN · off_target · acked · MSS / cwnd, within what was in flight plus ALLOWED_INCREASE (§2.4.2).
     fn avoid(&mut self, ack: &Ack, gain: f64, queueing: f64) {
         let offset = (self.target_ns() - queueing) / self.target_ns();
-        let change = gain * offset * ack.acked as f64 * self.mss / self.cwnd;
+        let steps = if self.config.bounded { (gain * offset).min(1.0) } else { gain * offset };
+        let change = steps * ack.acked as f64 * self.mss / self.cwnd;
         if self.config.allowed_increase.is_finite() {
             let most = ack.in_flight as f64 + self.config.allowed_increase * self.mss;
             self.cwnd = (self.cwnd + change).min(most);

@@ -20,7 +20,7 @@ use crate::veno;
 use crate::westwood;
 use crate::yeah;
 use crate::{ledbat, ledbat_dynamic, ledbat_pp, ledbat_pp_published};
-use crate::{tcp_lp, tcp_lp_linux, tcp_lp_ns3, tcp_nice};
+use crate::{tcp_lp, tcp_lp_linux, tcp_lp_ns2, tcp_lp_ns3, tcp_nice, tcp_nice_ns2};
 
 /// An algorithm's `build`.
 type Construct = fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>;
@@ -85,6 +85,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         construct: ledbat::build,
     },
     Algorithm {
+        name: "ledbat-2009-bounded",
+        summary: "ledbat-2009 that grows by one segment a round trip at most, whatever its gain, as its authors' module",
+        source: "Carofiglio 2010, github.com/silviov/TCP-LEDBAT tcp_ledbat.c",
+        kind: Kind::Scavenger,
+        preset: ledbat::DRAFT_2009_BOUNDED,
+        construct: ledbat::build,
+    },
+    Algorithm {
         name: "ledbat-ns3",
         summary: "LEDBAT as ns-3 models it: no growth beyond what is in flight, whole milliseconds, slow start",
         source: "ns-3.37 TcpLedbat",
@@ -139,6 +147,13 @@ pub static ALGORITHMS: &[Algorithm] = &[
     rival("reno-ns3", "LinuxReno as ns-3 models it", "ns-3.37 TcpLinuxReno", newreno::NS3_LINUX, newreno::build),
     rival("newreno", "NewReno: counts bytes, halves the flight", "RFC 5681, RFC 6582", newreno::RFC5681, newreno::build),
     rival("newreno-period", "NewReno before byte counting: grows per acknowledgement", "RFC 2581, ns-2", newreno::PERIOD, newreno::build),
+    rival(
+        "reno-ns2",
+        "Reno as ns-2's Linux agent has it: grows per acknowledgement",
+        "ns-2 tcp_cong.c",
+        newreno::NS2_LINUX,
+        newreno::build,
+    ),
     rival("newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", newreno::NS3, newreno::build),
     rival("vegas", "Vegas: holds two to four queued segments", "Brakmo 1995, Linux tcp_vegas.c", "", vegas::build),
     rival("vegas-linux", "Vegas with Linux's divisor, the base RTT", "Linux tcp_vegas.c", vegas::LINUX, vegas::build),
@@ -187,6 +202,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         construct: tcp_lp_linux::build,
     },
     Algorithm {
+        name: "tcp_lp-ns2",
+        summary: "TCP-LP as ns-2's Linux agent runs it, faults and all: for comparison with that paper only",
+        source: "Carofiglio 2010, ns-2 tcp/linux/src/tcp_lp.c (Linux 2.6.22)",
+        kind: Kind::Scavenger,
+        preset: newreno::NS2_LINUX,
+        construct: tcp_lp_ns2::build,
+    },
+    Algorithm {
         name: "tcp_lp-ns3",
         summary: "TCP-LP as ns-3 models it: forgets its delay range, reacts at every acknowledgement",
         source: "ns-3.37 TcpLp",
@@ -201,6 +224,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: "",
         construct: tcp_nice::build,
+    },
+    Algorithm {
+        name: "tcp_nice-ns2",
+        summary: "TCP-NICE on the Vegas of ns-2's Linux agent: whole segments, at least two",
+        source: "Carofiglio 2010, ns-2 tcp/linux/src/tcp_vegas.c (Linux 2.6.22)",
+        kind: Kind::Scavenger,
+        preset: newreno::NS2_LINUX,
+        construct: tcp_nice_ns2::build,
     },
     Algorithm {
         name: "libutp",

@@ -1,6 +1,7 @@
 //! TCP endpoints without I/O: what to send, when to acknowledge, what is lost. They are told the time, hand out packets and
 //! know nothing of links or of the event queue.
 
+pub mod halving;
 pub mod pace;
 pub mod prr;
 pub mod rack;

@@ -12,7 +12,7 @@ use crate::holder::Holder;
 use crate::packet::UDP_HEADER;
 use crate::tcp::receiver::ReceiverConfig;
 use crate::tcp::rto::RtoProfile;
-use crate::tcp::sender::{Detection, SenderConfig};
+use crate::tcp::sender::{Detection, Reduction, SenderConfig};
 use crate::topology::Path;
 
 /// A result to be reported: one copy of a scenario's flow.
@@ -180,12 +180,17 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
     let sender = SenderConfig {
         mss: tcp.mss,
         detection: match tcp.recovery {
-            Recovery::Rack => Detection::Rack,
+            Recovery::Rack | Recovery::Ns2Linux => Detection::Rack,
             Recovery::Sack | Recovery::SackClassic => Detection::Rfc6675,
             Recovery::Newreno => Detection::NewReno,
             Recovery::Reno => Detection::Reno,
+            Recovery::Timer => Detection::Timer,
         },
-        prr: matches!(tcp.recovery, Recovery::Rack | Recovery::Sack),
+        reduction: match tcp.recovery {
+            Recovery::Rack | Recovery::Sack => Reduction::Prr,
+            Recovery::Ns2Linux => Reduction::Halving,
+            Recovery::SackClassic | Recovery::Newreno | Recovery::Reno | Recovery::Timer => Reduction::AtOnce,
+        },
         rto: match tcp.rto {
             Rto::Linux => RtoProfile::Linux,
             Rto::Rfc => RtoProfile::Rfc,

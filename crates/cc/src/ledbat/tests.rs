@@ -43,6 +43,14 @@ fn window_rule() {
     }
 }
 
+/// Bounded, a gain of ten grows as one does while a tenth of the target is left, and falls as fast as ever.
+#[test]
+fn a_bounded_gain_grows_by_one_a_round_trip() {
+    for (queueing, want) in [(0.0, 50.0), (20.0, 50.0), (23.75, 25.0), (50.0, -500.0)] {
+        assert_eq!(change(&format!("{DRAFT_2009_BOUNDED}\ngain = 10.0"), queueing), want, "{queueing} ms");
+    }
+}
+
 /// gain 5 … 400 per second at 25 ms is G = 0.125 … 10 (A.2).
 #[test]
 fn gain_per_second_is_gain_times_target() {

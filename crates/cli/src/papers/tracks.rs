@@ -6,7 +6,7 @@
 //! what all flows carried so far (`run.fairness.all`). A track knows `between(a, b)` in seconds, `mean()`, `sum()`, `sd()`, `min()`,
 //! `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)`, `plus(track)`, `quantile(q)`,
 //! `at_most(x)`, the part of the points that is, and `falls_below(x)`, the times at which it does;
-//! `count()`, `peak_at()`, `dot(track)`; `pauses(s)`, the stretches of zeros longer than that, by their ends; and `peaks(part)`, the
+//! `count()`, `peak_at()`, `dot(track)`; `whole(unit)`, its values in whole units; `pauses(s)`, the stretches of zeros longer than that, by their ends; and `peaks(part)`, the
 //! points after which the value falls below that part of itself. `after.rs` has tracks of drops and of what follows them.
 
 use std::collections::BTreeMap;
@@ -136,6 +136,10 @@ impl Track {
 
     fn peaks(&self, part: f64) -> Track {
         Track(Rc::new(self.0.windows(2).filter(|w| w[1].1 < part * w[0].1).map(|w| w[0]).collect()))
+    }
+
+    fn whole(&self, unit: f64) -> Track {
+        Track::new(self.0.iter().map(|&(at, value)| (at, (value / unit).floor())).collect())
     }
 
     fn rms_from(&self, x: f64) -> f64 {
@@ -272,6 +276,7 @@ fn engine() -> Engine {
     engine.register_fn("falls_below", |t: &mut Track, x: f64| t.falls_below(x).into_iter().map(Dynamic::from).collect::<rhai::Array>());
     engine.register_fn("at", |t: &mut Track, time: f64| t.at(time));
     engine.register_fn("count", |t: &mut Track| t.0.len() as f64);
+    engine.register_fn("whole", |t: &mut Track, unit: f64| t.whole(unit));
     engine.register_fn("peak_at", |t: &mut Track| t.peak_at());
     engine.register_fn("dot", |t: &mut Track, other: Track| t.dot(&other));
     engine.register_fn("pauses", |t: &mut Track, least: f64| t.pauses(least));

@@ -247,12 +247,16 @@ pub enum Recovery {
     Newreno,
     /// RFC 2581 without SACK: one hole a window, the timer for the others. ns-2's Reno.
     Reno,
+    /// ns-2's Linux agent: SACK with rate halving down to a quarter of the window, no probes, no undo.
+    Ns2Linux,
+    /// The timer alone: ns-2's Linux agent opposite a receiver without SACK, whose duplicate acknowledgements tell it nothing.
+    Timer,
 }
 
 impl Recovery {
     /// Whether the two ends use SACK.
     pub fn has_sack(self) -> bool {
-        matches!(self, Recovery::Rack | Recovery::Sack | Recovery::SackClassic)
+        matches!(self, Recovery::Rack | Recovery::Sack | Recovery::SackClassic | Recovery::Ns2Linux)
     }
 }
 

@@ -5,12 +5,13 @@ mod ack;
 mod config;
 mod recovery;
 
-pub use config::{Detection, SenderConfig, SenderStats};
+pub use config::{Detection, Reduction, SenderConfig, SenderStats};
 
 use lowtide_cc::{Controller, Recovery, Restart, Snapshot};
 use lowtide_net::Ecn;
 use lowtide_units::{Rate, Span, Time};
 
+use super::halving::Halving;
 use super::pace::{Pacer, host_rate};
 use super::prr::Prr;
 use super::rack::Rack;
@@ -24,13 +25,21 @@ use crate::packet::{Kind, Packet, TCP_HEADER};
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     Open,
-    /// Fast recovery, or after an ECN echo: sends by PRR until everything sent before it is acknowledged.
+    /// Fast recovery, or after an ECN echo, until everything sent before it is acknowledged.
     Reducing {
-        prr: Prr,
+        way: Way,
         loss: bool,
     },
     /// After a timeout: slow start from the algorithm's window.
     Timeout,
+}
+
+/// The way down to the window that the algorithm wants after an episode.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Prr(Prr),
+    Halving(Halving),
+    AtOnce,
 }
 
 /// What the retransmission timer does when it expires.
@@ -53,6 +62,8 @@ pub struct Sender {
     pacer: Pacer,
     used: WindowUse,
     mode: Mode,
+    /// After an episode that ended with less in flight than the algorithm wants: slow start up to that ([`Halving::moderated`]).
+    ceiling: u64,
     /// The episode ends when this segment has been acknowledged.
     recover: u32,
     episode_lost: u64,
@@ -101,6 +112,7 @@ impl Sender {
             pacer: Pacer::new(config.group),
             used: WindowUse::default(),
             mode: Mode::Open,
+            ceiling: u64::MAX,
             recover: 0,
             episode_lost: 0,
             judged: 0,
@@ -245,7 +257,9 @@ impl Sender {
 
     fn window(&self) -> u64 {
         match self.mode {
-            Mode::Reducing { prr, .. } if self.config.prr && self.cc.recovery() == Recovery::Host => prr.cwnd(),
+            Mode::Reducing { way: Way::Prr(prr), .. } if self.cc.recovery() == Recovery::Host => prr.cwnd(),
+            Mode::Reducing { way: Way::Halving(halving), .. } => halving.cwnd(),
+            Mode::Open => self.cc.cwnd().min(self.ceiling),
             _ => self.cc.cwnd(),
         }
     }
@@ -290,8 +304,10 @@ impl Sender {
             }
             None => self.board.send_new(stamp, len),
         };
-        if let Mode::Reducing { prr, .. } = &mut self.mode {
-            prr.on_sent(u64::from(len));
+        match &mut self.mode {
+            Mode::Reducing { way: Way::Prr(prr), .. } => prr.on_sent(u64::from(len)),
+            Mode::Reducing { way: Way::Halving(halving), .. } => halving.on_sent(pipe + u64::from(len)),
+            _ => {}
         }
         self.pacer.on_sent(now, len, self.pacing_rate());
         let restart = match self.timer {

@@ -4,7 +4,7 @@ use lowtide_cc::{Ack, Recovery};
 use lowtide_units::{Span, Time};
 
 use super::recovery::DUP_THRESHOLD;
-use super::{Detection, Mode, Sender};
+use super::{Detection, Mode, Sender, Way};
 use crate::packet::Packet;
 use crate::tcp::sack::Segment;
 
@@ -15,6 +15,8 @@ struct Delivery {
     newest: Option<Segment>,
     /// The first of those acknowledged cumulatively.
     oldest: Option<Segment>,
+    /// A retransmission is among it.
+    repaired: bool,
     /// A window may grow on it.
     may_grow: bool,
     /// It shows that the last reduction was for nothing.
@@ -24,6 +26,7 @@ struct Delivery {
 impl Delivery {
     fn add(&mut self, segment: &Segment) {
         self.bytes += u64::from(segment.len);
+        self.repaired |= segment.retransmitted;
         if self.newest.is_none_or(|newest| segment.order > newest.order) {
             self.newest = Some(*segment);
         }
@@ -133,8 +136,10 @@ impl Sender {
     }
 
     fn sample_rtt(&mut self, delivery: &Delivery, echo: Time, now: Time) -> Option<Span> {
+        // What waited behind a repaired hole without SACK tells how long the repair took (ns-2 `FLAG_UNSURE_TSTAMP`).
+        let waited = delivery.repaired && self.config.detection == Detection::Timer;
         let timed = if self.config.echoed_rtt { delivery.oldest } else { delivery.newest };
-        let Segment { stamp, .. } = timed.filter(|segment| !segment.retransmitted)?;
+        let Segment { stamp, .. } = timed.filter(|segment| !segment.retransmitted && !waited)?;
         let rtt = self.elapsed(if self.config.echoed_rtt { echo } else { stamp.sent }, now);
         let round_ended = self.board.una() > self.round_end;
         if round_ended {
@@ -180,10 +185,13 @@ impl Sender {
 
     pub(super) fn reduce(&mut self, delivered: u64, advanced: bool) {
         let (pipe, ssthresh) = (self.in_flight(), self.cc.cwnd());
-        if let Mode::Reducing { prr, .. } = &mut self.mode
-            && delivered > 0
-        {
-            prr.on_ack(delivered, pipe, ssthresh, u64::from(self.config.mss), advanced);
+        match &mut self.mode {
+            Mode::Reducing { way: Way::Prr(prr), .. } if delivered > 0 => {
+                prr.on_ack(delivered, pipe, ssthresh, u64::from(self.config.mss), advanced);
+            }
+            Mode::Reducing { way: Way::Halving(halving), .. } => halving.on_ack(pipe, ssthresh),
+            Mode::Open if self.ceiling < ssthresh => self.ceiling += delivered,
+            _ => self.ceiling = u64::MAX,
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum Detection {
     /// Three duplicate ACKs, once a window; the first new ACK ends the recovery, and other holes wait for the timer (RFC 2581,
     /// ns-2's Reno).
     Reno,
+    /// By the timer alone (ns-2's Linux agent opposite a receiver without SACK).
+    Timer,
 }
 
 impl Detection {
@@ -26,6 +28,18 @@ impl Detection {
     }
 }
 
+/// How the window gets down to what the algorithm wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    /// In proportion to what arrives (RFC 6937).
+    #[default]
+    Prr,
+    /// One segment for two acknowledgements, and on below the threshold (ns-2's Linux agent).
+    Halving,
+    /// At once.
+    AtOnce,
+}
+
 /// How a sender behaves besides its congestion control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SenderConfig {
@@ -33,8 +47,8 @@ pub struct SenderConfig {
     pub mss: u32,
     /// How losses are noticed.
     pub detection: Detection,
-    /// Fast recovery by PRR; without it the window falls to the threshold at once.
-    pub prr: bool,
+    /// How the window falls during fast recovery.
+    pub reduction: Reduction,
     /// The retransmission timer.
     pub rto: RtoProfile,
     /// Its floor, the profile's own if absent.
@@ -68,7 +82,7 @@ impl SenderConfig {
         SenderConfig {
             mss,
             detection: Detection::Rack,
-            prr: true,
+            reduction: Reduction::Prr,
             rto: RtoProfile::Linux,
             rto_floor: None,
             tlp: true,

@@ -3,7 +3,8 @@
 use lowtide_cc::{Cause, Congestion};
 use lowtide_units::{Span, Time};
 
-use super::{Detection, Due, Mode, Sender};
+use super::{Detection, Due, Mode, Reduction, Sender, Way};
+use crate::tcp::halving::Halving;
 use crate::tcp::prr::Prr;
 use crate::tcp::undo::Undo;
 
@@ -29,6 +30,7 @@ impl Sender {
                 self.judged = self.judged.max(below);
                 (from..below).map(|seq| if self.board.segment(seq).retransmitted { 0 } else { self.board.mark_lost(seq) }).sum()
             }
+            Detection::Timer => 0,
             Detection::NewReno | Detection::Reno => {
                 let una = self.board.una();
                 let third = matches!(self.mode, Mode::Open) && self.duplicates == DUP_THRESHOLD && una >= self.recover;
@@ -49,8 +51,12 @@ impl Sender {
         if !advanced || matches!(self.mode, Mode::Open) || (self.board.una() < self.recover && !at_once) {
             return 0;
         }
-        if self.in_recovery() {
+        if let Mode::Reducing { way, .. } = self.mode {
             self.rack.on_recovered();
+            if matches!(way, Way::Halving(_)) {
+                let outstanding = self.offset(self.board.nxt()) - self.offset(self.board.una());
+                self.ceiling = Halving::moderated(outstanding, u64::from(self.config.mss));
+            }
         }
         self.mode = Mode::Open;
         self.credit = 0;
@@ -67,7 +73,7 @@ impl Sender {
             }
             Mode::Open if ce > 0 => self.start_episode(Cause::Ecn, before, now),
             // One reduction a window: a loss after a mark only changes the name of the episode.
-            Mode::Reducing { prr, loss: false } if lost > 0 => self.mode = Mode::Reducing { prr, loss: true },
+            Mode::Reducing { way, loss: false } if lost > 0 => self.mode = Mode::Reducing { way, loss: true },
             _ => {}
         }
     }
@@ -76,8 +82,14 @@ impl Sender {
         self.recover = self.board.nxt();
         self.probed = None;
         self.undo = (self.config.undo && cause == Cause::Loss).then(|| Undo::new(self.board.una()));
-        self.mode = Mode::Reducing { prr: Prr::start(before), loss: cause == Cause::Loss };
+        self.ceiling = u64::MAX;
         self.congestion(cause, before, now);
+        let way = match self.config.reduction {
+            Reduction::Prr => Way::Prr(Prr::start(before)),
+            Reduction::Halving => Way::Halving(Halving::start(before, self.cc.cwnd(), u64::from(self.config.mss))),
+            Reduction::AtOnce => Way::AtOnce,
+        };
+        self.mode = Mode::Reducing { way, loss: cause == Cause::Loss };
     }
 
     fn congestion(&mut self, cause: Cause, in_flight: u64, now: Time) {
@@ -146,6 +158,7 @@ impl Sender {
                 let fresh = self.config.undo && !matches!(self.mode, Mode::Reducing { .. });
                 self.undo = fresh.then(|| Undo::after_timeout(self.board.una(), self.board.transmissions()));
                 self.mode = Mode::Timeout;
+                self.ceiling = u64::MAX;
                 self.congestion(Cause::Timeout, before, now);
             }
             self.recover = self.board.nxt();
