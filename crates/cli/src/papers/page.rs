@@ -60,7 +60,8 @@ fn summary(page: &mut Page, outcomes: &[Outcome]) {
 /// Each claim of a paper beside the same of what its authors did not run: which of its conclusions stand there.
 fn asked_again(page: &mut Page, outcomes: &[Outcome]) {
     let mut rows = Vec::new();
-    for (outcome, verdict) in outcomes.iter().flat_map(|o| o.verdicts.iter().map(move |v| (o, v))) {
+    let run = outcomes.iter().filter(|o| o.extent.is_some());
+    for (outcome, verdict) in run.flat_map(|o| o.verdicts.iter().map(move |v| (o, v))) {
         let Some(of) = &verdict.claim.again else { continue };
         let paper = outcome.experiment.paper();
         let mut all = outcomes.iter().filter(|o| o.experiment.paper() == paper).flat_map(|o| o.verdicts.iter().map(move |v| (o, v)));
@@ -68,7 +69,10 @@ fn asked_again(page: &mut Page, outcomes: &[Outcome]) {
             continue;
         };
         let mark = |v: &Verdict| v.met.map_or_else(|| Cell::Text(v.word().to_owned()), |met| Cell::Mark(met, v.word().to_owned()));
-        let link = |o: &Outcome| Cell::Link(o.experiment.id.clone(), o.experiment.id.clone());
+        let link = |o: &Outcome| match o.extent {
+            Some(_) => Cell::Link(o.experiment.id.clone(), o.experiment.id.clone()),
+            None => Cell::Text(o.experiment.id.clone()),
+        };
         rows.push(vec![
             link(first),
             Cell::Text(original.claim.place.clone()),
@@ -108,9 +112,13 @@ fn summary_row(outcome: &Outcome) -> Vec<Cell> {
         (None, _) => Cell::Text(String::new()),
         (Some(_), []) => Cell::Text("L, not run".to_owned()),
         (Some(lab), all) => {
-            let close = all.iter().filter(|c| c.close).count();
-            let note = if close < all.len() && lab.explained.is_some() { ", the others explained" } else { "" };
-            Cell::Mark(close == all.len() || lab.explained.is_some(), format!("{close} of {}{note}", all.len()))
+            let (close, apart) = (all.iter().filter(|c| c.close).count(), all.iter().filter(|c| c.is_apart()).count());
+            let note = match (close < all.len(), apart > 0, lab.explained.is_some()) {
+                (true, false, _) => ", the others no further apart than the runs among themselves",
+                (true, true, true) => ", the others explained",
+                _ => "",
+            };
+            Cell::Mark(apart == 0 || lab.explained.is_some(), format!("{close} of {}{note}", all.len()))
         }
     };
     let (link, verdict, runs) = match outcome.extent {
