@@ -10,6 +10,7 @@ use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params};
 use crate::reno_base::{Base, Law, Rival, Window};
+use crate::tcp_lp_range::DelayRange;
 
 /// Parameters.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -19,8 +20,6 @@ pub struct Config {
     pub base: Base,
 }
 
-/// The part of the delay range whose passing is an indication, in percent.
-const THRESHOLD: u32 = 15;
 /// The inference phase in times that the last segment took.
 const INFERENCE: u64 = 3;
 /// Both ends' clocks tick in whole milliseconds (`JIFFY_RATIO`, `HZ`).
@@ -65,53 +64,13 @@ impl RemoteClock {
 }
 
 /// The state of one flow; delays in 32-bit milliseconds that wrap.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TcpLpNs2 {
     clock: RemoteClock,
-    min: u32,
-    max: u32,
-    /// The largest delay seen; it becomes the maximum when a larger one comes.
-    reserve: u32,
-    /// Eight times the smoothed delay, as far as 32 bits hold it.
-    smoothed: u32,
+    delays: DelayRange,
     inference_ms: u64,
     last_drop_ms: u64,
     inferring: bool,
-}
-
-impl Default for TcpLpNs2 {
-    fn default() -> TcpLpNs2 {
-        TcpLpNs2 {
-            clock: RemoteClock::default(),
-            min: u32::MAX,
-            max: 0,
-            reserve: 0,
-            smoothed: 0,
-            inference_ms: 0,
-            last_drop_ms: 0,
-            inferring: false,
-        }
-    }
-}
-
-impl TcpLpNs2 {
-    fn sample(&mut self, delay: u32) {
-        self.min = self.min.min(delay);
-        if delay > self.max {
-            let larger = delay > self.reserve;
-            self.max = if larger && self.reserve != 0 { self.reserve } else { delay };
-            self.reserve = self.reserve.max(delay);
-        }
-        self.smoothed = match self.smoothed {
-            0 => delay << 3,
-            smoothed => (smoothed - (smoothed >> 3)).wrapping_add(delay),
-        };
-    }
-
-    fn indicates(&self) -> bool {
-        let part = THRESHOLD.wrapping_mul(self.max.wrapping_sub(self.min)) / 100;
-        self.smoothed >> 3 >= self.min.wrapping_add(part)
-    }
 }
 
 /// A time as the agent rounds it for a timestamp.
@@ -131,14 +90,13 @@ impl Law for TcpLpNs2 {
         if !ack.in_recovery
             && let Some(delay) = self.clock.delay(rounded_ms(sent + owd), rounded_ms(sent))
         {
-            self.sample(delay);
+            self.delays.sample(delay);
         }
         let now = whole_ms(ack.now);
         self.inference_ms = INFERENCE * now.saturating_sub(rounded_ms(sent) as u64);
         self.inferring = self.last_drop_ms > 0 && now - self.last_drop_ms < self.inference_ms;
-        if self.indicates() {
-            self.min = self.smoothed >> 3;
-            (self.max, self.reserve) = (self.smoothed >> 2, self.smoothed >> 2);
+        if self.delays.smoothed() >= self.delays.threshold() {
+            self.delays.start_afresh();
             window.cwnd = if self.inferring { 1.0 } else { libm::floor(window.cwnd / 2.0).max(1.0) };
             self.last_drop_ms = now;
         }
@@ -208,7 +166,7 @@ mod tests {
         let (mut law, mut window) = (TcpLpNs2::default(), Window::new(Base::default(), &start));
         law.measure(&mut window, &ack(1000, 25));
         law.measure(&mut window, &ack(1100, 25));
-        assert_eq!((window.cwnd, law.min, law.max), (20.0, 25, 50));
+        assert_eq!((window.cwnd, law.delays.min, law.delays.max), (20.0, 25, 50));
         (0..6).for_each(|n| law.measure(&mut window, &ack(1110 + 10 * n, 200)));
         assert_eq!(window.cwnd, 1.0);
     }

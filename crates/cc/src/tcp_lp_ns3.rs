@@ -9,11 +9,8 @@ use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params};
 use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::tcp_lp_range::DelayRange;
 
-/// An early indication: the smoothed delay passes this part of the range, in percent.
-const THRESHOLD: u32 = 15;
-/// The smoothed delay is kept times eight: a new one weighs an eighth.
-const WEIGHT: u32 = 3;
 /// The inference phase in RTTs.
 const INFERENCE_RTTS: u64 = 3;
 
@@ -40,55 +37,28 @@ pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, Para
 /// Delays in whole milliseconds of the host's one-way clock, which both ends share in ns-3.
 #[derive(Debug, Default)]
 struct Lp {
-    /// Times eight; zero before the first sample.
-    smoothed: u32,
-    min: Option<u32>,
-    max: u32,
-    /// The largest delay seen, which becomes `max` when a larger one comes.
-    reserve: u32,
+    delays: DelayRange,
     last_drop: Option<Time>,
     inference: Span,
 }
 
 impl Lp {
-    fn observe(&mut self, delay: u32) {
-        self.min = Some(self.min.map_or(delay, |min| min.min(delay)));
-        if delay > self.max {
-            let larger = delay > self.reserve;
-            self.max = if larger && self.reserve > 0 { self.reserve } else { delay };
-            self.reserve = self.reserve.max(delay);
-        }
-        self.smoothed = if self.smoothed == 0 { delay << WEIGHT } else { self.smoothed - (self.smoothed >> WEIGHT) + delay };
-    }
-
     fn inferring(&self, now: Time) -> bool {
         self.last_drop.is_some_and(|at| now.since(at) < self.inference)
-    }
-
-    /// The smoothed delay is past its threshold: the range starts afresh around it.
-    fn indicated(&mut self) -> bool {
-        let Some(min) = self.min else { return false };
-        let shown = self.smoothed >> WEIGHT;
-        if shown <= min + THRESHOLD * self.max.saturating_sub(min) / 100 {
-            return false;
-        }
-        self.min = Some(shown);
-        self.max = self.smoothed >> (WEIGHT - 1);
-        self.reserve = self.max;
-        true
     }
 }
 
 impl Law for Lp {
     fn measure(&mut self, window: &mut Window, ack: &Ack) {
         if let Some(owd) = ack.owd.filter(|owd| *owd > 0) {
-            self.observe((owd / 1_000_000) as u32);
+            self.delays.sample((owd / 1_000_000) as u32);
         }
         if let Some(age) = ack.echo_age.filter(|age| *age > Span::ZERO) {
             self.inference = age * INFERENCE_RTTS;
         }
         let inferring = self.inferring(ack.now);
-        if self.indicated() {
+        if self.delays.smoothed() > self.delays.threshold() {
+            self.delays.start_afresh();
             window.cwnd = if inferring { 1.0 } else { (window.cwnd / 2.0).max(1.0) };
             self.last_drop = Some(ack.now);
         }
@@ -107,8 +77,7 @@ impl Law for Lp {
     }
 
     fn delays(&self) -> (Option<Span>, Option<Span>) {
-        let queueing = self.min.map(|min| Span::from_millis(u64::from((self.smoothed >> WEIGHT).saturating_sub(min))));
-        (None, queueing)
+        (None, self.delays.queueing().map(|ms| Span::from_millis(u64::from(ms))))
     }
 }
 
@@ -138,10 +107,10 @@ mod tests {
     fn the_range_starts_afresh_at_every_indication_and_a_second_one_leaves_a_segment() {
         let mut flow = flow();
         flow.on_ack(&ack(0, 25));
-        assert_eq!((flow.law.smoothed, flow.law.min, flow.window.cwnd), (200, Some(25), 11.0));
+        assert_eq!((flow.law.delays.smoothed(), flow.law.delays.min, flow.window.cwnd), (25, 25, 11.0));
         flow.on_ack(&ack(1, 60));
-        assert_eq!((flow.law.smoothed >> WEIGHT, flow.window.cwnd), (29, 6.5));
-        assert_eq!((flow.law.min, flow.law.max, flow.law.reserve), (Some(29), 58, 58));
+        assert_eq!((flow.law.delays.smoothed(), flow.window.cwnd), (29, 6.5));
+        assert_eq!((flow.law.delays.min, flow.law.delays.max), (29, 58));
         for n in 2..5 {
             flow.on_ack(&ack(n, 60));
         }

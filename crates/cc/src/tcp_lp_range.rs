@@ -38,6 +38,11 @@ impl DelayRange {
         self.eighths >> 3
     }
 
+    /// How far the smoothed delay is above the smallest; none before the first sample.
+    pub(crate) fn queueing(&self) -> Option<u32> {
+        (self.eighths > 0).then(|| self.smoothed().saturating_sub(self.min))
+    }
+
     /// Where an indication begins; Linux counts the threshold itself as one, ns-3 does not.
     pub(crate) fn threshold(&self) -> u32 {
         self.min.wrapping_add(THRESHOLD.wrapping_mul(self.max.wrapping_sub(self.min)) / 100)
