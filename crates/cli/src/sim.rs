@@ -1,23 +1,23 @@
 //! `lowtide sim`: runs scenarios in the simulator, alone or as sweeps. Knows files, threads and the clock; the simulator knows
 //! none of them.
 
+mod progress;
 mod sweep;
 mod table;
 
-use std::io::{IsTerminal, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use lowtide_scenario::{Part, ResultDir, Scenario, Summary};
+use lowtide_scenario::{Part, ResultDir, Scenario, ScenarioError, Summary};
 use lowtide_sim::run::INTERVAL;
 use lowtide_sim::trace::Request;
 
-use crate::human;
+use progress::Progress;
 use sweep::{Assignment, Run};
 
 /// Runs a scenario in the simulator and prints what each flow got.
@@ -36,11 +36,11 @@ pub struct Args {
     #[arg(long, value_name = "KEY=A,B,C")]
     sweep: Vec<Assignment>,
     /// Runs each N times, with the seeds seed, seed + 1, ….
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     repeat: u64,
     /// Runs at the same time; as many as there are processors if absent.
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
     /// Writes each run's summary, series (Parquet) and scenario to this folder, or to one a run below it.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -79,6 +79,13 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         scenario = scenario.with(&assignment.key, assignment.value())?;
     }
     let runs = sweep::expand(&scenario, &args.sweep, args.repeat)?;
+    // All of a sweep before any of it: its last run may be hours away.
+    for run in &runs {
+        lowtide_sim::check(&run.scenario).map_err(|e| args.placed(e, file))?;
+    }
+    if let Some(out) = &args.out {
+        fs::create_dir_all(out).with_context(|| format!("--out {}: must be a folder that can be written", out.display()))?;
+    }
     let summaries = run_all(&runs, args)?;
     for (run, summary) in runs.iter().zip(&summaries) {
         if args.json {
@@ -93,7 +100,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 }
 
 fn run_all(runs: &[Run], args: &Args) -> Result<Vec<Summary>> {
-    let threads = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)).clamp(1, runs.len().max(1));
+    let threads = args
+        .jobs
+        .map_or_else(|| std::thread::available_parallelism().map_or(1, Into::into), |jobs| jobs as usize)
+        .clamp(1, runs.len().max(1));
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<Result<Summary>>>> = Mutex::new((0..runs.len()).map(|_| None).collect());
     let progress = Mutex::new(Progress::new(runs.len()));
@@ -101,10 +111,11 @@ fn run_all(runs: &[Run], args: &Args) -> Result<Vec<Summary>> {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((n, run)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, runs.get(n)?))) {
-                    let result = run_one(run, args, runs.len() > 1);
-                    let repeated = matches!(&result, Ok((_, false)));
+                    let told = |part| progress.lock().unwrap_or_else(PoisonError::into_inner).tell(n, part);
+                    let result = run_one(run, args, runs.len() > 1, &told);
+                    let found = matches!(&result, Ok((_, false)));
                     done.lock().unwrap_or_else(PoisonError::into_inner)[n] = Some(result.map(|(summary, _)| summary));
-                    progress.lock().unwrap_or_else(PoisonError::into_inner).step(repeated);
+                    progress.lock().unwrap_or_else(PoisonError::into_inner).done(n, found);
                 }
             });
         }
@@ -115,8 +126,10 @@ fn run_all(runs: &[Run], args: &Args) -> Result<Vec<Summary>> {
 }
 
 /// The summary of one run, and whether it had to be computed.
-fn run_one(run: &Run, args: &Args, several: bool) -> Result<(Summary, bool)> {
-    let Some(out) = &args.out else { return Ok((lowtide_sim::run(&run.scenario, run.seed, false)?.summary, true)) };
+fn run_one(run: &Run, args: &Args, several: bool, told: &dyn Fn(f64)) -> Result<(Summary, bool)> {
+    let Some(out) = &args.out else {
+        return Ok((lowtide_sim::run_watched(&run.scenario, run.seed, None, &Request::default(), told)?.summary, true));
+    };
     let dir = if several { out.join(run.folder()) } else { out.to_owned() };
     let text = toml::to_string(&Scenario { seed: run.seed, ..run.scenario.clone() })?;
     let traced = args.traces(&dir).files().iter().all(|file| dir.join(file).exists());
@@ -124,12 +137,18 @@ fn run_one(run: &Run, args: &Args, several: bool) -> Result<(Summary, bool)> {
         return Ok((there.summary, false));
     }
     let part = Part::begin(&dir).with_context(|| dir.display().to_string())?;
-    let outcome = lowtide_sim::run_watched(&run.scenario, run.seed, Some(INTERVAL), &args.traces(part.path()))?;
+    let outcome = lowtide_sim::run_watched(&run.scenario, run.seed, Some(INTERVAL), &args.traces(part.path()), told)?;
     part.finish(&text, &outcome.summary, Some(&outcome.series)).with_context(|| dir.display().to_string())?;
     Ok((outcome.summary, true))
 }
 
 impl Args {
+    /// With the file and the line, unless the value is one of the command line's.
+    fn placed(&self, error: ScenarioError, file: &Path) -> ScenarioError {
+        let given = error.key().is_some_and(|key| self.set.iter().chain(&self.sweep).any(|a| a.key == key));
+        if given { error } else { error.in_file(file) }
+    }
+
     /// What is to be written of each packet, to `folder`.
     fn traces(&self, folder: &Path) -> Request {
         let snaplen = if self.snaplen == 0 { WHOLE } else { self.snaplen };
@@ -139,40 +158,3 @@ impl Args {
 
 /// More than the largest IP packet.
 const WHOLE: u32 = 1 << 18;
-
-/// A line on a terminal that says how far the runs are.
-struct Progress {
-    total: usize,
-    done: usize,
-    computed: usize,
-    start: Instant,
-    shown: bool,
-}
-
-impl Progress {
-    #[expect(clippy::disallowed_methods, reason = "the time left is for people")]
-    fn new(total: usize) -> Progress {
-        Progress { total, done: 0, computed: 0, start: Instant::now(), shown: total > 1 && std::io::stderr().is_terminal() }
-    }
-
-    fn step(&mut self, repeated: bool) {
-        self.done += 1;
-        self.computed += usize::from(!repeated);
-        if !self.shown {
-            return;
-        }
-        let left = match self.computed {
-            0 => 0.0,
-            computed => self.start.elapsed().as_secs_f64() / computed as f64 * (self.total - self.done) as f64,
-        };
-        eprint!("\r{} of {} runs, about {} left   ", self.done, self.total, human::span(left));
-        // Nobody is harmed by a progress line that cannot be written.
-        let _ = std::io::stderr().flush();
-    }
-
-    fn end(&self) {
-        if self.shown {
-            eprintln!("\r{} runs in {}{:20}", self.total, human::span(self.start.elapsed().as_secs_f64()), "");
-        }
-    }
-}

@@ -24,9 +24,13 @@ receiver = { target = \"enhanced\" }
 ";
 const SWEEP: [&str; 6] = ["--sweep", "topology.rtt_ms=30,60", "--sweep", "flows.bulk.cc=cubic,bbr1", "--repeat", "2"];
 
+fn command(dir: &Path, scenario: &str, args: &[&str]) -> Output {
+    fs::write(dir.join("s.toml"), scenario).expect("writable");
+    Command::new(env!("CARGO_BIN_EXE_lowtide")).arg("sim").args(args).current_dir(dir).output().expect("lowtide starts")
+}
+
 fn sim(dir: &Path, args: &[&str]) -> Output {
-    fs::write(dir.join("s.toml"), SCENARIO).expect("writable");
-    let output = Command::new(env!("CARGO_BIN_EXE_lowtide")).arg("sim").args(args).current_dir(dir).output().expect("lowtide starts");
+    let output = command(dir, SCENARIO, args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output
 }
@@ -89,6 +93,40 @@ fn a_finished_run_is_repeated_for_traces_that_it_lacks() {
     assert!(!dir.path().join("out/server.pcap").exists());
     sim(dir.path(), &["s.toml", "--out", "out", "--pcap"]);
     assert!(dir.path().join("out/server.pcap").exists() && !dir.path().join("out/events.parquet").exists());
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_runs_in_one_line() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    fs::write(dir.path().join("file"), "").expect("writable");
+    let edited = |good: &str, bad: &str| SCENARIO.replacen(good, bad, 1);
+    for (scenario, args, expected) in [
+        (
+            edited("\"cubic\"", "\"cubik\""),
+            vec![],
+            "scenario s.toml line 10 key flows.bulk.cc: unknown congestion control `cubik`; known are",
+        ),
+        (edited("cc = \"cubic\"", "cc = \"cubic\"\nparams = { beta = 1 }"), vec![], "line 11 key flows.bulk.params: congestion control"),
+        (edited("ms = 50", "target_ms = 5"), vec![], "line 6 key topology.queue.target_ms: unknown field"),
+        (edited("\"enhanced\"", "\"enhancd\""), vec![], "line 16 key flows.low.receiver:"),
+        (edited("start_jitter_s = 0.5", "start_s = 2.0"), vec![], "line 11 key flows.bulk.start_s: must be before the end"),
+        (
+            SCENARIO.to_owned(),
+            vec!["--sweep", "flows.bulk.cc=cubic,cubik"],
+            "scenario key flows.bulk.cc: unknown congestion control `cubik`",
+        ),
+        (SCENARIO.to_owned(), vec!["--sweep", "topology.rtt=1,2"], "scenario key topology.rtt: unknown field `rtt`"),
+        (SCENARIO.to_owned(), vec!["--sweep", "flows.x.cc=reno"], "scenario: `flows.x.cc`: there is no `x` here"),
+        (SCENARIO.to_owned(), vec!["--out", "file"], "--out file: must be a folder"),
+    ] {
+        let out: &[&str] = if args.contains(&"--out") { &[] } else { &["--out", "out"] };
+        let args = [&["s.toml"], args.as_slice(), out].concat();
+        let output = command(dir.path(), &scenario, &args);
+        let message = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains(expected) && message.lines().count() == 1, "{expected}: {message}");
+        assert!(output.stdout.is_empty() && !dir.path().join("out").exists(), "{expected}: something ran");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::Device;
 use crate::pie::linux_old::LinuxOld;
 use crate::pie::rfc8033::{Parameters, Rfc8033};
-use crate::queue::{Packet, Queue};
+use crate::queue::{Ecn, Packet, Queue};
 use crate::{codel, droptail, fq_codel, fq_pie, pie};
 
 /// A queue as a scenario writes it: `queue = { kind = "drop_tail", ms = 50 }`.
@@ -105,6 +105,14 @@ pub struct ConfigError {
 }
 
 impl QueueConfig {
+    /// Whether there can be such a queue on a link of `rate`.
+    ///
+    /// # Errors
+    /// A value the discipline cannot take.
+    pub fn check(&self, rate: Rate) -> Result<(), ConfigError> {
+        self.build::<Nothing>(rate, 0).map(drop)
+    }
+
     /// An empty queue for a link of `rate`. What it draws at random follows from `seed`.
     ///
     /// # Errors
@@ -137,6 +145,25 @@ impl QueueConfig {
         };
         Ok(if device == 0 { queue } else { Box::new(Device::new(queue, device)) })
     }
+}
+
+/// The packet of a queue that is only tried.
+struct Nothing;
+
+impl Packet for Nothing {
+    fn bytes(&self) -> u32 {
+        0
+    }
+
+    fn flow(&self) -> u64 {
+        0
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    fn mark_ce(&mut self) {}
 }
 
 pub(crate) fn require(ok: bool, queue: &'static str, reason: &'static str) -> Result<(), ConfigError> {

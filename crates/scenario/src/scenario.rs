@@ -67,6 +67,14 @@ impl ScenarioError {
         ScenarioError { key: Some(key.into()), ..ScenarioError::new(reason) }
     }
 
+    /// This error as one of the scenario that `file` holds: found out later than while reading it.
+    #[must_use]
+    pub fn in_file(self, file: &Path) -> ScenarioError {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let line = self.key.as_deref().and_then(|key| locate::line_of_key(&text, key));
+        ScenarioError { file: Some(file.display().to_string()), line, ..self }
+    }
+
     /// The line it stands in, counted from one.
     pub fn line(&self) -> Option<usize> {
         self.line
@@ -91,7 +99,7 @@ impl Scenario {
     fn parse_in(text: &str, dir: &Path) -> Result<Scenario, ScenarioError> {
         let scenario = toml::from_str::<Scenario>(text).map_err(|e| {
             let Place { line, key } = locate::complaint(text, &e);
-            ScenarioError { line, key, ..ScenarioError::new(e.message().replace('\n', "; ")) }
+            ScenarioError { line, key, ..ScenarioError::new(plain(e.message())) }
         })?;
         let sound = scenario.flows.iter().try_for_each(Flow::check_receiver_counts).and_then(|()| scenario.checked(dir));
         sound.map_err(|e| {
@@ -121,7 +129,7 @@ impl Scenario {
     pub fn with(&self, key: &str, value: toml::Value) -> Result<Scenario, ScenarioError> {
         let mut tree = toml::Value::try_from(self).map_err(|e| ScenarioError::new(e.to_string()))?;
         set(&mut tree, key, key, value)?;
-        let scenario: Scenario = tree.try_into().map_err(|e: toml::de::Error| ScenarioError::at(key, e.message()))?;
+        let scenario: Scenario = tree.try_into().map_err(|e: toml::de::Error| ScenarioError::at(key, plain(e.message())))?;
         scenario.checked(Path::new(""))
     }
 
@@ -135,7 +143,8 @@ impl Scenario {
 
     /// Checks it and takes in the files that it names, relative to `dir`.
     fn checked(mut self, dir: &Path) -> Result<Scenario, ScenarioError> {
-        require(self.duration_s > 0.0 && self.duration_s.is_finite(), "duration_s", "must be above 0")?;
+        require(self.duration_s > 0.0, "duration_s", "must be above 0")?;
+        require(self.duration_s <= LONGEST_S, "duration_s", "must be at most 10000000 (115 days)")?;
         require((0.0..self.duration_s).contains(&self.warmup_s), "warmup_s", "must be at least 0 and below `duration_s`")?;
         self.topology.check(dir)?;
         for i in 0..self.flows.len() {
@@ -160,6 +169,36 @@ impl Scenario {
         }
         Ok(self)
     }
+}
+
+/// Bounds that no scenario of sense reaches, far from where times and rates would overflow.
+const LONGEST_S: f64 = 1e7;
+const LONGEST_DELAY_MS: f64 = 1e6;
+const FASTEST_MBPS: f64 = 1e6;
+
+/// A rate that a link may have.
+fn check_rate(mbps: f64, key: &str) -> Result<(), ScenarioError> {
+    require(mbps > 0.0, key, "must be above 0")?;
+    require(mbps <= FASTEST_MBPS, key, "must be at most 1000000 (1 Tbit/s)")
+}
+
+/// A delay that a path may have.
+fn check_delay(ms: f64, key: &str) -> Result<(), ScenarioError> {
+    require(ms >= 0.0, key, "must not be negative")?;
+    require(ms <= LONGEST_DELAY_MS, key, "must be at most 1000000 (1000 seconds)")
+}
+
+/// A reader's complaint in one line, without the names of types.
+fn plain(message: &str) -> String {
+    let line = message.replace('\n', "; ");
+    let (before, expected) = line.rsplit_once("expected ").unwrap_or((&line, ""));
+    let wanted = match expected {
+        "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
+        "a boolean" => "true or false",
+        _ => return line,
+    };
+    format!("{before}expected {wanted}")
 }
 
 fn require(ok: bool, key: &str, rule: &str) -> Result<(), ScenarioError> {

@@ -17,7 +17,7 @@ pub mod traffic;
 pub mod utp;
 pub mod world;
 
-pub use run::{Outcome, RunError, run, run_sampled, run_watched};
+pub use run::{Outcome, RunError, check, run, run_sampled, run_watched};
 
 #[cfg(test)]
 mod tests;

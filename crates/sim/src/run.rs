@@ -8,11 +8,13 @@ use lowtide_scenario::result::{SCHEMA, jain};
 use lowtide_scenario::{Scenario, ScenarioError, Series, Summary};
 use lowtide_units::{Span, Time};
 
+use crate::flow::Flow;
+use crate::link::Stage;
 use crate::metrics::{Sampler, bottleneck, flow_result};
 use crate::topology::{Layout, lay_out};
 use crate::trace::{Audience, Cast, Connection, Request, watchers};
-use crate::traffic::{Traffics, plan};
-use crate::world::World;
+use crate::traffic::{self, Traffics, plan};
+use crate::world::{Observer, World};
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -25,6 +27,15 @@ pub struct Outcome {
 
 /// Between two points of the series.
 pub const INTERVAL: Span = Span::from_millis(100);
+
+/// Whether `scenario` can be run: all that [`run`] would refuse it for, without running it.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
+    lay_out(scenario, scenario.seed)?;
+    traffic::check(scenario)
+}
 
 /// Runs `scenario` with `seed`, with series if `series`.
 ///
@@ -39,7 +50,7 @@ pub fn run(scenario: &Scenario, seed: u64, series: bool) -> Result<Outcome, Scen
 /// # Errors
 /// As [`run`], and an interval of which no whole number makes a second.
 pub fn run_sampled(scenario: &Scenario, seed: u64, interval: Option<Span>) -> Result<Outcome, ScenarioError> {
-    match run_watched(scenario, seed, interval, &Request::default()) {
+    match run_watched(scenario, seed, interval, &Request::default(), &|_| ()) {
         Ok(outcome) => Ok(outcome),
         Err(RunError::Scenario(error)) => Err(error),
         Err(RunError::Io(error)) => Err(ScenarioError::new(error.to_string())),
@@ -57,11 +68,17 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// As [`run_sampled`], and writes what `request` asks for while it runs.
+/// As [`run_sampled`], and writes what `request` asks for while it runs; `told` how much of the run is done, from 0 to 1.
 ///
 /// # Errors
 /// As [`run_sampled`]; or a file that cannot be written.
-pub fn run_watched(scenario: &Scenario, seed: u64, interval: Option<Span>, request: &Request) -> Result<Outcome, RunError> {
+pub fn run_watched(
+    scenario: &Scenario,
+    seed: u64,
+    interval: Option<Span>,
+    request: &Request,
+    told: &dyn Fn(f64),
+) -> Result<Outcome, RunError> {
     let series = interval.is_some();
     let interval = interval.unwrap_or(INTERVAL);
     if interval == Span::ZERO || !Span::from_secs(1).nanos().is_multiple_of(interval.nanos()) {
@@ -75,7 +92,7 @@ pub fn run_watched(scenario: &Scenario, seed: u64, interval: Option<Span>, reque
     let mut world = World::new(layout.network, traffic.flows);
     world.audience = Audience(watchers);
     let mut sampler = Sampler::new(&traffic.rows, &layout.bottlenecks, interval, from, series);
-    world.run(end, from, interval, &mut sampler).map_err(|e| ScenarioError::new(e.to_string()))?;
+    world.run(end, from, interval, &mut Telling { sampler: &mut sampler, told, end }).map_err(|e| ScenarioError::new(e.to_string()))?;
     let (series, jain_short) = sampler.finish();
     for watcher in world.audience.0.drain(..) {
         watcher.finish()?;
@@ -86,10 +103,10 @@ pub fn run_watched(scenario: &Scenario, seed: u64, interval: Option<Span>, reque
         .iter()
         .filter_map(|(name, stage)| world.stages[usize::from(*stage)].link.as_ref().map(|link| bottleneck(name, link, from, end)))
         .collect();
-    // Of the links on its way the slowest; its own, if it has one, is no bottleneck that it shares.
+    // Of the links on its way the slowest; its own, if it has one, is no bottleneck that it shares. Of no link its share is nothing.
     let capacity = |flow: usize| {
         let links = layout.paths[flow].there.iter().filter_map(|&stage| world.stages[usize::from(stage)].link.as_ref());
-        links.map(|link| link.capacity(from, end).bps()).min().map_or(1.0, |bps| bps as f64)
+        links.map(|link| link.capacity(from, end).bps()).min().map_or(f64::INFINITY, |bps| bps as f64)
     };
     let flows: Vec<_> = traffic
         .rows
@@ -113,6 +130,20 @@ pub fn run_watched(scenario: &Scenario, seed: u64, interval: Option<Span>, reque
         lateness_ms: None,
     };
     Ok(Outcome { summary, series })
+}
+
+/// A sampler that tells how far the run is.
+struct Telling<'a, 'b> {
+    sampler: &'a mut Sampler<'b>,
+    told: &'a dyn Fn(f64),
+    end: Time,
+}
+
+impl Observer for Telling<'_, '_> {
+    fn sample(&mut self, now: Time, flows: &[Flow], stages: &[Stage]) {
+        self.sampler.sample(now, flows, stages);
+        (self.told)(now.secs_f64() / self.end.secs_f64());
+    }
 }
 
 /// Who is in the run, for those who watch.

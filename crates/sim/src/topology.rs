@@ -128,7 +128,8 @@ impl Builder {
     }
 
     fn add(&mut self, stage: Stage) -> Result<u16, ScenarioError> {
-        let at = u16::try_from(self.stages.len()).map_err(|_| ScenarioError::new("more than 65,535 links and different delays"))?;
+        let at =
+            u16::try_from(self.stages.len()).map_err(|_| ScenarioError::at("topology", "more than 65,535 links and different delays"))?;
         self.stages.push(stage);
         Ok(at)
     }
@@ -146,8 +147,8 @@ fn link(limit: &Limit, channel: &Channel, seed: u64) -> Result<Link, ScenarioErr
 
 fn build(rate_mbps: f64, queue: &QueueConfig, impair: ImpairConfig, seed: u64) -> Result<Link, ScenarioError> {
     let rate = Rate::from_mbps_f64(rate_mbps);
-    let queue = queue.build(rate, seed).map_err(|e| ScenarioError::new(e.to_string()))?;
-    impair.check().map_err(|e| ScenarioError::new(e.to_string()))?;
+    let queue = queue.build(rate, seed).map_err(|e| ScenarioError::at("topology", e.to_string()))?;
+    impair.check().map_err(|e| ScenarioError::at("topology", e.to_string()))?;
     Ok(Link::new(queue, rate, Impairments::new(&impair, seed)))
 }
 

@@ -45,7 +45,7 @@ pub fn plan(scenario: &Scenario, paths: &[Path], seed: u64) -> Result<Traffics, 
     let mut planned = Traffics { flows: Vec::new(), rows: Vec::new() };
     for (index, flow) in scenario.flows.iter().enumerate() {
         let mut rng = SmallRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64);
-        let template = template(flow, &paths[index])?;
+        let template = template(flow, &paths[index], scenario.duration_s)?;
         for copy in 0..flow.count {
             let jitter = if flow.start_jitter_s > 0.0 { rng.random::<f64>() * flow.start_jitter_s } else { 0.0 };
             let start = Time::from_secs_f64(flow.start_s + flow.stagger_s * f64::from(copy) + jitter);
@@ -58,6 +58,14 @@ pub fn plan(scenario: &Scenario, paths: &[Path], seed: u64) -> Result<Traffics, 
         }
     }
     Ok(planned)
+}
+
+/// What of a scenario's flows can be known to be wrong before they run.
+///
+/// # Errors
+/// As [`plan`].
+pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
+    scenario.flows.iter().try_for_each(|flow| template(flow, &Path::default(), scenario.duration_s).map(drop))
 }
 
 /// The transfers of one row: one, or many for repeated and random ones.
@@ -83,20 +91,23 @@ fn arrivals(flow: &Flow, first: FlowSpec, rng: &mut SmallRng, flows: &mut Vec<Fl
     }
 }
 
-fn template(flow: &Flow, path: &Path) -> Result<FlowSpec, ScenarioError> {
-    let rule = |reason: String| ScenarioError::new(format!("flow `{}`: {reason}", flow.name));
-    let app = app(flow).map_err(rule)?;
+fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, ScenarioError> {
+    let at = |key: &str, reason: String| ScenarioError::at(format!("flows.{}.{key}", flow.name), reason);
+    let app = app(flow).map_err(|reason| at("traffic", reason))?;
+    if flow.start_s >= duration_s {
+        return Err(at("start_s", format!("must be before the end, `duration_s` = {duration_s}")));
+    }
     let params = Params::from(flow.params.clone());
     let start = lowtide_cc::Start::default();
     if flow.kind != Kind::Udp {
         // Found out now instead of when the flow starts.
-        let algorithm = registry::by_name(&flow.cc).map_err(|e| rule(e.to_string()))?;
-        algorithm.build(&params, &start).map_err(|e| rule(e.to_string()))?;
+        let algorithm = registry::by_name(&flow.cc).map_err(|e| at("cc", e.to_string()))?;
+        algorithm.build(&params, &start).map_err(|e| at("params", e.to_string()))?;
     }
     let held_by =
         flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (profile(&r.target), Params::from(r.params.clone())));
     if let Some((profile, params)) = &held_by {
-        Holder::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| rule(e.to_string()))?;
+        Holder::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| at("receiver", e.to_string()))?;
     }
     let (mut sender, receiver) = endpoints(&flow.tcp);
     let utp = (flow.kind == Kind::Utp).then(|| utp(flow));

@@ -20,7 +20,7 @@ fn scenario(flows: &str, more: &str) -> Scenario {
 
 fn watched(scenario: &Scenario, folder: &Path) -> Summary {
     let request = Request { folder: folder.to_owned(), pcap: Some(1 << 18), qlog: true, events: true };
-    run_watched(scenario, 1, None, &request).unwrap_or_else(|e| panic!("{e}")).summary
+    run_watched(scenario, 1, None, &request, &|_| ()).unwrap_or_else(|e| panic!("{e}")).summary
 }
 
 /// What tshark makes of a capture, all checksums verified: how often it said what. None without tshark.

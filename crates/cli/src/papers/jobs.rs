@@ -119,7 +119,7 @@ impl Job<'_> {
         let named = || self.scenario.name.clone();
         fs::create_dir_all(&self.dir)?;
         let request = Request { folder: self.dir.clone(), events: self.experiment.watches_packets(), ..Request::default() };
-        let outcome = lowtide_sim::run_watched(&self.scenario, self.scenario.seed, interval, &request).with_context(named)?;
+        let outcome = lowtide_sim::run_watched(&self.scenario, self.scenario.seed, interval, &request, &|_| ()).with_context(named)?;
         if self.needs_series() {
             let seen = measure::of_run(&outcome.summary).to_map(self.experiment, &Point::default());
             let tracks = tracks_of(self.experiment, &outcome.series, &self.dir).with_context(named)?;

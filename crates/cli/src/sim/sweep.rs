@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lowtide_scenario::{Scenario, scenario};
 
 /// `KEY=VALUE` of the command line.
@@ -73,8 +73,17 @@ impl Run {
 /// All combinations of the sweeps' values, each `repeat` times.
 ///
 /// # Errors
-/// A key or value that the scenario does not take.
+/// A key or value that the scenario does not take, or one that is given twice.
 pub fn expand(scenario: &Scenario, sweeps: &[Assignment], repeat: u64) -> Result<Vec<Run>> {
+    for (n, sweep) in sweeps.iter().enumerate() {
+        if sweeps[..n].iter().any(|before| before.key == sweep.key) {
+            bail!("--sweep {}: is swept twice; give all its values at once", sweep.key);
+        }
+        let values = sweep.values();
+        if let Some(again) = (1..values.len()).find(|&i| values[..i].contains(&values[i]) || values[i].is_empty()) {
+            bail!("--sweep {}: `{}` is empty or stands there twice; use --repeat for more seeds", sweep.key, values[again]);
+        }
+    }
     let mut variants = vec![(String::new(), scenario.clone())];
     for sweep in sweeps {
         let mut wider = Vec::new();
@@ -126,6 +135,14 @@ mod tests {
         let queues = sweep("topology.queue={ kind = \"drop_tail\", ms = 10 },{ kind = \"drop_tail\", ms = 20 }");
         assert_eq!(queues.values().len(), 2);
         assert_eq!(expand(&scenario(), &[queues], 1).unwrap_or_else(|e| panic!("{e}")).len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_swept_twice() {
+        for sweeps in [vec![sweep("topology.rtt_ms=10,20,10")], vec![sweep("topology.rtt_ms=10"), sweep("topology.rtt_ms=20")]] {
+            let message = expand(&scenario(), &sweeps, 1).expect_err("twice").to_string();
+            assert!(message.contains("topology.rtt_ms") && message.contains("twice"), "{message}");
+        }
     }
 
     #[test]

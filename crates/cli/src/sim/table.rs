@@ -35,15 +35,16 @@ pub fn one(summary: &Summary) -> String {
         ),
     );
     for f in &summary.flows {
+        let share = if summary.bottlenecks.is_empty() { "–".to_owned() } else { format!("{:.1} %", f.share * 100.0) };
         let done = f.completion_s.map_or_else(|| "–".to_owned(), human::span);
         line_of(
             &mut text,
             format_args!(
-                "{:width$}  {:18} {:>12} {:>5.1} % {:>8} {:>8} {:>8} {:>9}",
+                "{:width$}  {:18} {:>12} {:>7} {:>8} {:>8} {:>8} {:>9}",
                 f.name,
                 f.cc,
                 human::rate(f.goodput_bps as u64),
-                f.share * 100.0,
+                share,
                 human::ms(Some(f.rtt_ms.mean)),
                 human::ms(Some(f.rtt_ms.p95)),
                 f.retransmits,

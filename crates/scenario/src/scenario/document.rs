@@ -57,6 +57,25 @@ fn the_document_has_every_kind_of_traffic_with_its_keys() {
     assert_eq!(documented("flows.traffic", 1), keys.collect());
 }
 
+/// Where a key takes one of a few words, the document has them all.
+#[test]
+fn the_document_has_every_word_that_a_key_takes() {
+    let doc = include_str!("../../../../docs/scenario.md");
+    let graph = format!("{GRAPH}[[topology.links]]\nfrom = \"a\"\nto = \"b\"\n");
+    for (key, text) in [
+        ("recovery", format!("{BASE}{FLOW}tcp = {{ recovery = \"wrong\" }}\n")),
+        ("rto", format!("{BASE}{FLOW}tcp = {{ rto = \"wrong\" }}\n")),
+        ("repair", format!("{BASE}{FLOW}utp = {{ repair = \"wrong\" }}\n")),
+        ("direction", format!("{graph}{FLOW}direction = \"wrong\"\n")),
+        ("kind", format!("{BASE}{FLOW}kind = \"wrong\"\n")),
+    ] {
+        let line = |word: &str| doc.lines().any(|l| l.starts_with(&format!("| `{key}` |")) && l.contains(&format!("`{word}`")));
+        let words = schema(&text);
+        assert!(words.len() > 1, "{key}: {words:?}");
+        words.iter().for_each(|word| assert!(line(word), "docs/scenario.md: `{key}` may be `{word}` too"));
+    }
+}
+
 #[test]
 fn every_topology_has_a_section_and_every_example_is_valid() {
     for kind in schema("duration_s = 9.0\n[topology]\nkind = \"wrong\"\n") {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ScenarioError, require};
+use super::{ScenarioError, check_delay, require};
 
 /// One flow, or `count` like it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,11 @@ pub struct Flow {
     #[serde(default)]
     pub lab: Lab,
 }
+
+/// The most copies of one flow.
+const MOST_COPIES: u32 = 10_000;
+/// An IPv4 packet's 65,535 bytes less 52 of headers with timestamps.
+const LARGEST_MSS: u32 = 65_483;
 
 fn one_u32() -> u32 {
     1
@@ -330,8 +335,9 @@ impl Flow {
         rule(self.stop_s.is_none_or(|stop| stop > self.start_s), "stop_s", "must lie after `start_s`")?;
         rule(self.start_jitter_s >= 0.0, "start_jitter_s", "must not be negative")?;
         rule(self.stagger_s >= 0.0, "stagger_s", "must not be negative")?;
-        rule(self.rtt_ms.is_none_or(|rtt| rtt >= 0.0), "rtt_ms", "must not be negative")?;
-        rule(self.tcp.mss > 0, "tcp.mss", "must be above 0")?;
+        self.rtt_ms.map_or(Ok(()), |rtt| check_delay(rtt, &format!("flows.{}.rtt_ms", self.name)))?;
+        rule(self.count <= MOST_COPIES, "count", "must be at most 10000")?;
+        rule((1..=LARGEST_MSS).contains(&self.tcp.mss), "tcp.mss", "must be between 1 and 65483: an IP packet's 64 KiB less the headers")?;
         rule(self.tcp.window_scale <= 14, "tcp.window_scale", "must be at most 14 (RFC 7323)")?;
         rule((1..=2).contains(&self.tcp.delayed_ack), "tcp.delayed_ack", "must be 1 (every segment) or 2")?;
         rule((1..=9000).contains(&self.utp.payload_bytes), "utp.payload_bytes", "must be between 1 and 9000")?;

@@ -58,7 +58,19 @@ fn errors_name_line_key_and_what_is_allowed() {
         ("rtt_ms", "rtt_msec", "scenario line 7 key topology.rtt_msec: unknown field `rtt_msec`, expected one of", "`rtt_ms`"),
         ("ms = 500", "mss = 500", "scenario line 8 key topology.queue.mss: unknown field `mss`", "`ms`"),
         ("kind = \"dumbbell\"", "kind = \"dumbell\"", "scenario line 5 key topology.kind: unknown variant `dumbell`", "`dumbbell`"),
-        ("rate_mbps = 20.0", "rate_mbps = \"fast\"", "scenario line 6 key topology.rate_mbps: invalid type: string \"fast\"", "f64"),
+        (
+            "rate_mbps = 20.0",
+            "rate_mbps = \"fast\"",
+            "scenario line 6 key topology.rate_mbps: invalid type: string \"fast\"",
+            "expected a number",
+        ),
+        ("rate_mbps = 20.0", "rate_mbps = inf", "scenario line 6 key topology.rate_mbps: must be at most 1000000", "Tbit/s"),
+        ("duration_s = 60.0", "duration_s = 1e18", "scenario line 2 key duration_s: must be at most", "days"),
+        ("ms = 500", "ms = 500, packets = 5", "scenario line 8 key topology.queue: queue `drop_tail`:", "exclude each other"),
+        ("kind = \"drop_tail\", ms = 500", "kind = \"codel\", target_ms = -5", "scenario line 8 key topology.queue: queue `codel`:", ""),
+        ("cc = \"cubic\"", "cc = \"cubic\"\ncount = -1", "scenario line 13 key flows.bulk.count: invalid value", "a whole number"),
+        ("cc = \"cubic\"", "cc = \"cubic\"\ncount = 1000000000", "key flows.bulk.count: must be at most", "10000"),
+        ("cc = \"cubic\"", "cc = \"cubic\"\ntcp = { mss = 100000 }", "scenario line 13 key flows.bulk.tcp.mss: must be between", "65483"),
         ("rate_mbps = 20.0\n", "", "scenario line 4 key topology: missing field `rate_mbps`", ""),
         ("rtt_ms = 20.0", "rtt_ms = -1", "scenario line 7 key topology.rtt_ms: must not be negative", ""),
         ("cc = \"cubic\"\n", "", "scenario line 10 key flows.bulk.cc: is missing", "sim --list"),
@@ -78,6 +90,15 @@ fn errors_name_line_key_and_what_is_allowed() {
         let message = Scenario::parse(&DEMO.replacen(good, bad, 1)).expect_err(bad).to_string();
         assert!(message.contains(start) && message.contains(allowed) && !message.contains('\n'), "{bad}: {message}");
     }
+}
+
+#[test]
+fn what_is_found_out_later_is_located_in_the_file() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("s.toml");
+    fs::write(&file, DEMO).expect("writable");
+    let message = ScenarioError::at("flows.bulk.cc", "is not known").in_file(&file).to_string();
+    assert!(message.ends_with("s.toml line 12 key flows.bulk.cc: is not known"), "{message}");
 }
 
 #[test]

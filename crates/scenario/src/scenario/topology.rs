@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use lowtide_net::{ImpairConfig, QueueConfig, RateTrace};
+use lowtide_units::Rate;
 use serde::{Deserialize, Serialize};
 
-use super::{ScenarioError, require};
+use super::{ScenarioError, check_delay, check_rate, require};
 
 /// The network between senders and receivers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,10 +168,13 @@ impl Topology {
 
 impl Dumbbell {
     fn check(&mut self, dir: &Path) -> Result<(), ScenarioError> {
-        require(self.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
-        require(self.reverse_rate_mbps.is_none_or(|r| r > 0.0), "topology.reverse_rate_mbps", "must be above 0")?;
-        require(self.access.as_ref().is_none_or(|a| a.rate_mbps > 0.0), "topology.access.rate_mbps", "must be above 0")?;
-        require(self.rtt_ms >= 0.0, "topology.rtt_ms", "must not be negative")?;
+        check_line(self.rate_mbps, Some(&self.queue), ("topology.rate_mbps", "topology.queue"))?;
+        let (back, queue) = (self.reverse_rate_mbps.unwrap_or(self.rate_mbps), self.reverse_queue.as_ref());
+        check_line(back, queue, ("topology.reverse_rate_mbps", "topology.reverse_queue"))?;
+        if let Some(access) = &self.access {
+            check_line(access.rate_mbps, Some(&access.queue), ("topology.access.rate_mbps", "topology.access.queue"))?;
+        }
+        check_delay(self.rtt_ms, "topology.rtt_ms")?;
         impairments(&self.impair, "topology.impair")?;
         impairments(&self.reverse_impair, "topology.reverse_impair")?;
         let constant = self.rate_trace.is_none() && self.reverse_rate_trace.is_none();
@@ -187,9 +191,9 @@ impl Dumbbell {
 impl ParkingLot {
     fn check(&self) -> Result<(), ScenarioError> {
         require((1..=MOST_HOPS).contains(&self.hops), "topology.hops", "must be between 1 and 100")?;
-        require(self.rate_mbps > 0.0, "topology.rate_mbps", "must be above 0")?;
-        require(self.delay_ms >= 0.0, "topology.delay_ms", "must not be negative")?;
-        require(self.access_ms >= 0.0, "topology.access_ms", "must not be negative")?;
+        check_line(self.rate_mbps, Some(&self.queue), ("topology.rate_mbps", "topology.queue"))?;
+        check_delay(self.delay_ms, "topology.delay_ms")?;
+        check_delay(self.access_ms, "topology.access_ms")?;
         impairments(&self.impair, "topology.impair")
     }
 }
@@ -221,10 +225,15 @@ impl GraphLink {
         rule(!self.name.contains('.'), "name", "must not contain a dot")?;
         rule(!self.from.is_empty(), "from", "must name a node")?;
         rule(!self.to.is_empty() && self.to != self.from, "to", "must name another node than `from`")?;
-        rule(self.rate_mbps.is_none_or(|r| r > 0.0), "rate_mbps", "must be above 0")?;
-        rule(self.reverse_rate_mbps.is_none_or(|r| r > 0.0), "reverse_rate_mbps", "must be above 0")?;
-        rule(self.delay_ms >= 0.0, "delay_ms", "must not be negative")?;
-        rule(self.reverse_delay_ms.is_none_or(|d| d >= 0.0), "reverse_delay_ms", "must not be negative")?;
+        let key = |key: &str| format!("{at}.{key}");
+        if let Some(rate) = self.rate_mbps {
+            check_line(rate, self.queue.as_ref(), (&key("rate_mbps"), &key("queue")))?;
+        }
+        if let Some(rate) = self.reverse_rate_mbps.or(self.rate_mbps) {
+            check_line(rate, self.reverse_queue.as_ref(), (&key("reverse_rate_mbps"), &key("reverse_queue")))?;
+        }
+        check_delay(self.delay_ms, &key("delay_ms"))?;
+        self.reverse_delay_ms.map_or(Ok(()), |delay| check_delay(delay, &key("reverse_delay_ms")))?;
         rule(self.rate_mbps.is_none() || self.queue.is_some(), "queue", "is missing; a link with a rate needs one")?;
         impairments(&self.impair, &format!("{at}.impair"))?;
         impairments(&self.reverse_impair, &format!("{at}.reverse_impair"))?;
@@ -234,6 +243,13 @@ impl GraphLink {
         let perfect = self.impair == ImpairConfig::default() && self.reverse_impair == ImpairConfig::default();
         rule(self.rate_mbps.is_some() || (bare && perfect), "rate_mbps", "is missing; queues and impairments need a rate")
     }
+}
+
+/// A line's rate, and the queue before it; the keys of both.
+fn check_line(mbps: f64, queue: Option<&QueueConfig>, (rate_key, queue_key): (&str, &str)) -> Result<(), ScenarioError> {
+    check_rate(mbps, rate_key)?;
+    let sound = queue.map_or(Ok(()), |queue| queue.check(Rate::from_mbps_f64(mbps)));
+    sound.map_err(|e| ScenarioError::at(queue_key, e.to_string()))
 }
 
 fn impairments(impair: &ImpairConfig, at: &str) -> Result<(), ScenarioError> {
