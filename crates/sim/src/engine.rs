@@ -2,56 +2,48 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::marker::PhantomData;
 
 use lowtide_units::Time;
 
+/// What an event is, in as many bits as a pending event has room for.
+pub trait Code: Copy {
+    /// This event in 32 bits.
+    fn encode(self) -> u32;
+    /// The event that was encoded so.
+    fn decode(code: u32) -> Self;
+}
+
 /// Events of type `E`, handed out in the order of their time; equal times in the order they were scheduled, so that a
 /// run never depends on the heap's inner order.
+///
+/// A pending event is one number, for the heap moves many of them: time, insertion number, event, from the top down. One
+/// comparison orders all, and never gets as far as the event.
 #[derive(Debug)]
 pub struct Events<E> {
-    heap: BinaryHeap<Reverse<Entry<E>>>,
+    heap: BinaryHeap<Reverse<u128>>,
     now: Time,
     scheduled: u64,
     handled: u64,
+    of: PhantomData<E>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry<E> {
-    /// Time in the upper half, insertion number in the lower: one comparison orders both.
-    key: u128,
-    event: E,
-}
+const EVENT_BITS: u32 = 32;
+/// 10¹² events.
+const NUMBER_BITS: u32 = 40;
+/// 833 days; what is scheduled for later never happens (a scenario lasts 115 at most).
+const LATEST: u64 = (1 << (128 - EVENT_BITS - NUMBER_BITS)) - 1;
 
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Entry<E>) -> bool {
-        self.key == other.key
-    }
-}
-
-impl<E> Eq for Entry<E> {}
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Entry<E>) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Entry<E>) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-impl<E: Copy> Default for Events<E> {
+impl<E: Code> Default for Events<E> {
     fn default() -> Events<E> {
         Events::new()
     }
 }
 
-impl<E: Copy> Events<E> {
+impl<E: Code> Events<E> {
     /// An empty queue at time zero.
     pub fn new() -> Events<E> {
-        Events { heap: BinaryHeap::with_capacity(1024), now: Time::ZERO, scheduled: 0, handled: 0 }
+        Events { heap: BinaryHeap::with_capacity(1024), now: Time::ZERO, scheduled: 0, handled: 0, of: PhantomData }
     }
 
     /// The time of the event handed out last.
@@ -67,25 +59,39 @@ impl<E: Copy> Events<E> {
     /// Schedules `event` at `at`, or at once if that is past.
     pub fn schedule(&mut self, at: Time, event: E) {
         self.scheduled += 1;
-        let key = u128::from(at.max(self.now).nanos()) << 64 | u128::from(self.scheduled);
-        self.heap.push(Reverse(Entry { key, event }));
+        debug_assert!(self.scheduled < 1 << NUMBER_BITS, "more events than can be numbered");
+        let at = at.max(self.now).nanos().min(LATEST);
+        let number = u128::from(self.scheduled) << EVENT_BITS | u128::from(event.encode());
+        self.heap.push(Reverse(u128::from(at) << (EVENT_BITS + NUMBER_BITS) | number));
     }
 
     /// The next event up to and including `end`; time advances to it.
     pub fn next(&mut self, end: Time) -> Option<E> {
-        let at = Time::from_nanos((self.heap.peek()?.0.key >> 64) as u64);
+        let first = self.heap.peek()?.0;
+        let at = Time::from_nanos((first >> (EVENT_BITS + NUMBER_BITS)) as u64);
         if at > end {
             return None;
         }
+        self.heap.pop();
         self.now = at;
         self.handled += 1;
-        self.heap.pop().map(|entry| entry.0.event)
+        Some(E::decode(first as u32))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Code for char {
+        fn encode(self) -> u32 {
+            self.into()
+        }
+
+        fn decode(code: u32) -> char {
+            char::from_u32(code).expect("one that was encoded")
+        }
+    }
 
     #[test]
     fn events_come_by_time_and_ties_in_the_order_they_were_scheduled() {
@@ -101,11 +107,20 @@ mod tests {
     #[test]
     fn the_past_is_now_and_the_end_is_respected() {
         let mut events = Events::new();
-        events.schedule(Time::from_millis(10), 1);
+        events.schedule(Time::from_millis(10), 'a');
         assert_eq!(events.next(Time::from_millis(9)), None);
-        assert_eq!(events.next(Time::from_millis(10)), Some(1));
-        events.schedule(Time::from_millis(2), 2);
-        assert_eq!(events.next(Time::from_millis(10)), Some(2));
+        assert_eq!(events.next(Time::from_millis(10)), Some('a'));
+        events.schedule(Time::from_millis(2), 'b');
+        assert_eq!(events.next(Time::from_millis(10)), Some('b'));
         assert_eq!(events.now(), Time::from_millis(10));
+    }
+
+    #[test]
+    fn what_is_scheduled_for_the_end_of_time_stays_behind() {
+        let mut events = Events::new();
+        events.schedule(Time::MAX, 'z');
+        events.schedule(Time::from_millis(1), 'a');
+        assert_eq!(events.next(Time::from_secs_f64(1e7)), Some('a'));
+        assert_eq!(events.next(Time::from_secs_f64(1e7)), None);
     }
 }

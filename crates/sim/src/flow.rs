@@ -128,6 +128,8 @@ pub struct Flow {
     syn_timeout: Span,
     /// OnOff: the end of the running burst.
     burst_end: Time,
+    /// Datagrams sent.
+    datagrams: u32,
 }
 
 impl Flow {
@@ -143,6 +145,7 @@ impl Flow {
             syn_sent: Time::ZERO,
             syn_timeout: SYN_TIMEOUT,
             burst_end: Time::ZERO,
+            datagrams: 0,
         }
     }
 
@@ -317,11 +320,12 @@ impl Flow {
     }
 
     /// The next datagram and when the one after it leaves.
-    pub fn datagram(&self, id: u32, number: u32, now: Time) -> Option<(Packet, Time)> {
+    pub fn datagram(&mut self, id: u32, now: Time) -> Option<(Packet, Time)> {
         let App::Datagrams { rate, size } = self.spec.app else { return None };
         let mut packet = Packet::new(id, Kind::Datagram, size + UDP_HEADER, now);
-        packet.seq = number;
-        Some((packet, self.spec.start + Span::from_nanos(datagram_offset(rate, size + UDP_HEADER, u64::from(number) + 1))))
+        packet.seq = self.datagrams;
+        self.datagrams += 1;
+        Some((packet, self.spec.start + Span::from_nanos(datagram_offset(rate, size + UDP_HEADER, u64::from(self.datagrams)))))
     }
 
     /// A datagram arrived.

@@ -4,7 +4,7 @@ use lowtide_cc::ParamError;
 use lowtide_net::{Drop, Fate};
 use lowtide_units::{Span, Time};
 
-use crate::engine::Events;
+use crate::engine::{Code, Events};
 use crate::flow::{App, Flow, FlowSpec};
 use crate::link::Stage;
 use crate::packet::{Kind, Packet};
@@ -23,7 +23,7 @@ enum Event {
     /// A flow's sending time is over.
     End(u32),
     /// The application of a flow acts.
-    App(u32, u32),
+    App(u32),
     /// The handshake of a flow waited long enough.
     Syn(u32),
     /// Timers of the two ends.
@@ -31,6 +31,44 @@ enum Event {
     Receiver(u32),
     /// The observer looks.
     Sample,
+}
+
+/// Four bits say what happens, the others of whom: flows and stages are fewer than 2^28.
+const ID_BITS: u32 = 28;
+
+impl Code for Event {
+    fn encode(self) -> u32 {
+        let (kind, id) = match self {
+            Event::Free(stage) => (0, stage),
+            Event::Rate(stage) => (1, stage),
+            Event::Arrive(stage) => (2, stage),
+            Event::Begin(flow) => (3, flow),
+            Event::End(flow) => (4, flow),
+            Event::App(flow) => (5, flow),
+            Event::Syn(flow) => (6, flow),
+            Event::Sender(flow) => (7, flow),
+            Event::Receiver(flow) => (8, flow),
+            Event::Sample => (9, 0),
+        };
+        debug_assert!(id < 1 << ID_BITS, "{self:?}");
+        kind << ID_BITS | id
+    }
+
+    fn decode(code: u32) -> Event {
+        let id = code & ((1 << ID_BITS) - 1);
+        match code >> ID_BITS {
+            0 => Event::Free(id),
+            1 => Event::Rate(id),
+            2 => Event::Arrive(id),
+            3 => Event::Begin(id),
+            4 => Event::End(id),
+            5 => Event::App(id),
+            6 => Event::Syn(id),
+            7 => Event::Sender(id),
+            8 => Event::Receiver(id),
+            _ => Event::Sample,
+        }
+    }
 }
 
 /// Who looks at the world at even intervals.
@@ -142,7 +180,7 @@ impl World {
                     sender.stop();
                 }
             }
-            Event::App(flow, number) => self.application(flow, number, now),
+            Event::App(flow) => self.application(flow, now),
             Event::Syn(flow) => self.handshake(flow, now),
             Event::Sender(flow) => self.sender_timer(flow, now),
             Event::Receiver(flow) => self.receiver_timer(flow, now),
@@ -156,8 +194,8 @@ impl World {
             self.events.schedule(flow.spec.stop, Event::End(id));
         }
         match flow.spec.app {
-            App::Datagrams { .. } => return self.application(id, 0, now),
-            App::OnOff { .. } => self.application(id, 0, now),
+            App::Datagrams { .. } => return self.application(id, now),
+            App::OnOff { .. } => self.application(id, now),
             App::Bulk | App::Bytes(_) => {}
         }
         self.handshake(id, now);
@@ -177,17 +215,17 @@ impl World {
         self.forward(syn, now);
     }
 
-    fn application(&mut self, id: u32, number: u32, now: Time) {
+    fn application(&mut self, id: u32, now: Time) {
         let flow = &mut self.flows[id as usize];
         if now >= flow.spec.stop {
             return;
         }
-        if let Some((packet, next)) = flow.datagram(id, number, now) {
-            self.events.schedule(next, Event::App(id, number + 1));
+        if let Some((packet, next)) = flow.datagram(id, now) {
+            self.events.schedule(next, Event::App(id));
             return self.forward(packet, now);
         }
         if let Some(next) = flow.act(now) {
-            self.events.schedule(next, Event::App(id, number + 1));
+            self.events.schedule(next, Event::App(id));
             self.send_all(id, now);
         }
     }
