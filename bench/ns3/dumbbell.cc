@@ -34,6 +34,7 @@ struct Options
     double spreadMs = 0;
     std::string queue = "fifo";
     uint32_t packets = 100;
+    double markMs = 0;
     double duration = 60;
     double warmup = 0;
     double stagger = 0;
@@ -154,8 +155,9 @@ Parse(int argc, char** argv)
     cmd.AddValue("rate", "bottleneck, Mbit/s", o.rateMbps);
     cmd.AddValue("rtt", "round trip, ms", o.rttMs);
     cmd.AddValue("spread", "by how much the last flow's round trip is longer, ms", o.spreadMs);
-    cmd.AddValue("queue", "fifo, codel, pie, fq_codel or fq_pie", o.queue);
+    cmd.AddValue("queue", "fifo, step, codel, pie, fq_codel or fq_pie; step marks all that waited longer than mark", o.queue);
     cmd.AddValue("packets", "limit of the queue", o.packets);
+    cmd.AddValue("mark", "threshold of the queue step, ms", o.markMs);
     cmd.AddValue("duration", "seconds", o.duration);
     cmd.AddValue("warmup", "seconds before the measurement begins", o.warmup);
     cmd.AddValue("stagger", "seconds between starts", o.stagger);
@@ -181,6 +183,13 @@ SetDefaults(const Options& o)
     Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(1 << 24));
     Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(1 << 24));
     Config::SetDefault("ns3::CoDelQueueDisc::MinBytes", UintegerValue(1501));
+    if (o.queue == "step")
+    {
+        // CoDel's threshold for marks alone: its own law would act at a delay that is never reached.
+        Config::SetDefault("ns3::CoDelQueueDisc::UseEcn", BooleanValue(true));
+        Config::SetDefault("ns3::CoDelQueueDisc::CeThreshold", TimeValue(Seconds(o.markMs / 1e3)));
+        Config::SetDefault("ns3::CoDelQueueDisc::Target", StringValue("1s"));
+    }
 }
 
 /// The queue in front of the bottleneck. An AQM sits on a device queue of one packet, the least ns-3 allows.
@@ -199,7 +208,8 @@ SetQueue(const Options& o, Ptr<NetDevice> device, Bottleneck& bottleneck)
         above->TraceConnectWithoutContext("TcDrop", MakeCallback(&Bottleneck::DroppedPacket, &bottleneck));
         return;
     }
-    static const std::map<std::string, std::string> types = {{"codel", "ns3::CoDelQueueDisc"},
+    static const std::map<std::string, std::string> types = {{"step", "ns3::CoDelQueueDisc"},
+                                                             {"codel", "ns3::CoDelQueueDisc"},
                                                              {"pie", "ns3::PieQueueDisc"},
                                                              {"fq_codel", "ns3::FqCoDelQueueDisc"},
                                                              {"fq_pie", "ns3::FqPieQueueDisc"}};
