@@ -1,5 +1,7 @@
 //! A scenario's flows as the flows of the simulation: copies, starts, random arrivals. Knows no network.
 
+mod sizes;
+
 use lowtide_cc::{Params, registry};
 use lowtide_scenario::scenario::{Flow, Kind, Recovery, Repair, Rto, Tcp};
 use lowtide_scenario::{Scenario, ScenarioError, Traffic};
@@ -14,6 +16,7 @@ use crate::tcp::receiver::ReceiverConfig;
 use crate::tcp::rto::RtoProfile;
 use crate::tcp::sender::{Detection, Reduction, SenderConfig};
 use crate::topology::Path;
+use sizes::Sizes;
 
 /// A result to be reported: one copy of a scenario's flow.
 #[derive(Clone, Debug)]
@@ -71,18 +74,23 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
 /// The transfers of one row: one, or many for repeated and random ones.
 fn arrivals(flow: &Flow, first: FlowSpec, rng: &mut SmallRng, flows: &mut Vec<FlowSpec>) {
     let mut at = first.start;
-    match flow.traffic {
-        Traffic::Repeat { every_s, .. } => {
+    match &flow.traffic {
+        &Traffic::Repeat { every_s, .. } => {
             while at < first.stop {
                 flows.push(FlowSpec { start: at, seed: rng.random(), ..first.clone() });
                 at += Span::from_secs_f64(every_s);
             }
         }
-        Traffic::Poisson { arrivals_per_s, mean_bytes } => {
+        Traffic::Poisson { arrivals_per_s, mean_bytes, pareto_shape, sizes } => {
+            let sizes = match (mean_bytes, pareto_shape) {
+                (&Some(mean), None) => Sizes::Exponential(mean),
+                (&Some(mean), &Some(shape)) => Sizes::pareto(mean, shape),
+                (None, _) => Sizes::Points(sizes.clone()),
+            };
             let exponential = |rng: &mut SmallRng| -(1.0 - rng.random::<f64>()).ln();
             at += Span::from_secs_f64(exponential(rng) / arrivals_per_s);
             while at < first.stop {
-                let bytes = (exponential(rng) * mean_bytes).ceil().max(1.0) as u64;
+                let bytes = sizes.draw(rng);
                 flows.push(FlowSpec { start: at, app: App::Bytes(bytes), seed: rng.random(), ..first.clone() });
                 at += Span::from_secs_f64(exponential(rng) / arrivals_per_s);
             }
@@ -151,9 +159,10 @@ fn app(flow: &Flow) -> Result<App, String> {
             positive(every_s, "every_s")?;
             App::Bytes(bytes)
         }
-        Traffic::Poisson { arrivals_per_s, mean_bytes } => {
+        Traffic::Poisson { arrivals_per_s, .. } => {
             positive(arrivals_per_s, "arrivals_per_s")?;
-            App::Bytes(positive(mean_bytes, "mean_bytes")? as u64)
+            // Each arrival has its own size.
+            App::Bytes(0)
         }
         Traffic::OnOff { on_s, off_s, rate_mbps } => App::OnOff {
             on: Span::from_secs_f64(positive(on_s, "on_s")?),

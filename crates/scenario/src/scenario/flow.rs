@@ -155,7 +155,14 @@ pub enum Traffic {
         /// Mean number of arrivals per second.
         arrivals_per_s: f64,
         /// Mean payload bytes, exponentially distributed.
-        mean_bytes: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mean_bytes: Option<f64>,
+        /// Their distribution is Pareto's with this shape and that mean instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pareto_shape: Option<f64>,
+        /// Instead of a mean, points of their cumulative distribution: bytes, and the part of all transfers that is no larger.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sizes: Vec<[f64; 2]>,
     },
 }
 
@@ -342,7 +349,16 @@ impl Flow {
         rule((1..=2).contains(&self.tcp.delayed_ack), "tcp.delayed_ack", "must be 1 (every segment) or 2")?;
         rule((1..=9000).contains(&self.utp.payload_bytes), "utp.payload_bytes", "must be between 1 and 9000")?;
         rule(self.utp.min_rto_ms >= 1.0 && self.utp.tick_ms >= 1.0, "utp", "`min_rto_ms` and `tick_ms` must be at least 1")?;
-        rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")
+        rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")?;
+        let Traffic::Poisson { mean_bytes, pareto_shape, sizes, .. } = &self.traffic else { return Ok(()) };
+        rule(mean_bytes.is_some() == sizes.is_empty(), "traffic", "wants one of `mean_bytes` and `sizes`")?;
+        let has_mean = pareto_shape.is_none_or(|shape| shape > 1.0 && mean_bytes.is_some());
+        rule(has_mean, "traffic.pareto_shape", "must be above 1, beside `mean_bytes`")?;
+        rule(
+            sizes.is_empty() || is_distribution(sizes),
+            "traffic.sizes",
+            "must be points [bytes, part] such as [[1000, 0.5], [1e6, 1]]: both rise, the last part is 1",
+        )
     }
 
     pub(super) fn check_has_no_ends(&self) -> Result<(), ScenarioError> {
@@ -354,6 +370,13 @@ impl Flow {
     }
 }
 
+/// Points of a cumulative distribution.
+fn is_distribution(points: &[[f64; 2]]) -> bool {
+    let rises = points.windows(2).all(|pair| pair[1][0] > pair[0][0] && pair[1][1] > pair[0][1]);
+    let begins = points.first().is_some_and(|first| first[0] > 0.0 && first[1] >= 0.0);
+    rises && begins && points.last().is_some_and(|last| last[1] == 1.0 && last[0].is_finite())
+}
+
 impl Traffic {
     fn is_sound(&self) -> bool {
         match self {
@@ -362,7 +385,7 @@ impl Traffic {
             Traffic::Repeat { bytes, every_s } => *bytes > 0 && *every_s > 0.0,
             Traffic::Cbr { rate_kbps, packet_bytes } => *rate_kbps > 0.0 && *packet_bytes > 0,
             Traffic::OnOff { on_s, off_s, rate_mbps } => *on_s > 0.0 && *off_s >= 0.0 && rate_mbps.is_none_or(|r| r > 0.0),
-            Traffic::Poisson { arrivals_per_s, mean_bytes } => *arrivals_per_s > 0.0 && *mean_bytes > 0.0,
+            Traffic::Poisson { arrivals_per_s, mean_bytes, .. } => *arrivals_per_s > 0.0 && mean_bytes.is_none_or(|mean| mean > 0.0),
         }
     }
 }

@@ -93,6 +93,27 @@ fn errors_name_line_key_and_what_is_allowed() {
 }
 
 #[test]
+fn sizes_are_a_mean_or_a_distribution() {
+    let traffic = |more: &str| format!("cc = \"cubic\"\ntraffic = {{ kind = \"poisson\", arrivals_per_s = 1.0, {more} }}");
+    let parse = |more: &str| Scenario::parse(&DEMO.replacen("cc = \"cubic\"", &traffic(more), 1));
+    for good in ["mean_bytes = 1e4", "mean_bytes = 1e4, pareto_shape = 1.2", "sizes = [[1000, 0.5], [1e6, 1]]", "sizes = [[700, 1]]"] {
+        let scenario = parse(good).unwrap_or_else(|e| panic!("{good}: {e}"));
+        assert_eq!(Scenario::parse(&scenario.to_toml().expect("writable")).expect("valid"), scenario);
+    }
+    for (bad, expected) in [
+        ("mean_bytes = 0", "key flows.bulk.traffic: its sizes"),
+        ("pareto_shape = 1.2", "key flows.bulk.traffic: wants one of `mean_bytes` and `sizes`"),
+        ("mean_bytes = 1e4, sizes = [[700, 1]]", "key flows.bulk.traffic: wants one of"),
+        ("mean_bytes = 1e4, pareto_shape = 1", "key flows.bulk.traffic.pareto_shape: must be above 1"),
+        ("sizes = [[1000, 0.5], [500, 1]]", "key flows.bulk.traffic.sizes: must be points"),
+        ("sizes = [[1000, 0.5], [1e6, 0.9]]", "the last part is 1"),
+    ] {
+        let message = parse(bad).expect_err(bad).to_string();
+        assert!(message.contains(expected), "{bad}: {message}");
+    }
+}
+
+#[test]
 fn what_is_found_out_later_is_located_in_the_file() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let file = dir.path().join("s.toml");
