@@ -9,7 +9,7 @@
 #define PATH_EPOCH_RTTS 2                  // a flow that received nothing for this long has no part of the window
 #define PATH_MIN_EPOCH_NS (10 * NS_PER_MS)
 #define PATH_MIN_TARGET_NS (1 * NS_PER_MS) // spec E: below it a target on a LAN would chase the host's own noise
-#define PATH_TELL_NS 100000ULL             // a sender hears of every second segment; up to 200 Mbit/s this is no rarer
+#define PATH_TELL_NS 200000ULL             // a sender hears of every second segment; up to 100 Mbit/s this is no rarer
 #define PATH_BURST 3                       // RFC 1122 §4.2.3.2: an ACK for two segments, and one more by which the window grew
 #define PATH_MIN_RTO_NS (200 * NS_PER_MS)  // Linux TCP_RTO_MIN
 

@@ -27,8 +27,7 @@ INLINE struct flow_snapshot *snapshot_of(u64 cookie)
 	return bpf_map_lookup_elem(&snapshots, &cookie);
 }
 
-INLINE void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, const struct path *p,
-		    u64 now)
+RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, const struct rx *f, const struct path *p)
 {
 	struct flow_snapshot *s = snapshot_of(bpf_get_socket_cookie(skb));
 
@@ -51,20 +50,29 @@ INLINE void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_s
 	s->window = f->share;
 	s->path_window = cc_window(&p->cc);
 	s->path_flows = path_flows(p);
-	s->last = now;
+	s->last = f->published;
 	s->born = f->born;
 }
 
-// What a packet told.
-INLINE void count_segment(const struct rx_seen *s)
+// What has arrived on a flow since the group was told, `got` bytes of it new.
+INLINE void count_flow(struct rx *f, u64 got)
 {
 	struct group_totals *g = group();
 
 	if (!g)
 		return;
-	g->bytes += s->got;
-	g->segments++;
-	g->retransmissions += s->retransmitted;
+	g->bytes += got;
+	g->segments += f->segments - f->counted;
+	g->retransmissions += f->retransmissions - f->counted_retransmissions;
+	f->counted = f->segments;
+	f->counted_retransmissions = f->retransmissions;
+}
+
+// A flow ends: what it has not told its path any more, the group is told.
+INLINE void count_rest(struct rx *f)
+{
+	count_flow(f, f->untold);
+	f->untold = 0;
 }
 
 // What the path made of what it was told.

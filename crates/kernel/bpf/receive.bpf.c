@@ -69,7 +69,7 @@ INLINE void tell(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock
 	count_path(seen, queueing, slowdowns, yielded, loss);
 	if (now - f->published > PUBLISH_NS) {
 		f->published = now;
-		publish(skb, sk, tp, f, &entry->path, now);
+		publish(skb, sk, tp, f, &entry->path);
 	}
 }
 
@@ -90,9 +90,10 @@ INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_
 	rx_receive(f, &in, &seen);
 	if (seen.old)
 		return;
-	count_segment(&seen);
-	if (path_tells(f, &seen, in.now))
+	if (path_tells(f, &seen, in.now)) {
+		count_flow(f, seen.got);
 		tell(skb, sk, tp, f, &seen, in.now);
+	}
 }
 
 SEC("cgroup_skb/ingress")
@@ -122,6 +123,8 @@ int receive(struct __sk_buff *skb)
 	}
 	if (seg.payload && !(seg.flags & (TCP_SYN | TCP_RST)) && (seg.timestamps || !f->rx.timestamps))
 		received(skb, sk, tp, &f->rx, &seg);
+	if (seg.flags & TCP_FIN)
+		count_rest(&f->rx);
 	return 1;
 }
 
@@ -143,11 +146,22 @@ INLINE int parse_sent(struct __sk_buff *skb, struct place *place, struct segment
 	return network + seg->l4;
 }
 
+// Whether a device, or the kernel at the last moment, will compute the checksum: nearly always. Linux before 6.2 does not say.
+INLINE int is_unsummed(struct __sk_buff *skb)
+{
+	struct sk_buff *full;
+
+	if (!bpf_cast_to_kern_ctx)
+		return 0;
+	full = bpf_cast_to_kern_ctx(skb);
+	return BPF_CORE_READ_BITFIELD(full, ip_summed) == CHECKSUM_PARTIAL;
+}
+
 INLINE void lower(struct __sk_buff *skb, u32 tcp, u16 from, u16 to)
 {
 	from = bpf_htons(from);
 	to = bpf_htons(to);
-	if (!bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, check), from, to, sizeof(to)))
+	if (is_unsummed(skb) || !bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, check), from, to, sizeof(to)))
 		bpf_skb_store_bytes(skb, tcp + offsetof(struct tcp, window), &to, sizeof(to), 0);
 }
 
@@ -248,6 +262,7 @@ SEC("sockops")
 int connection(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
+	struct flow *f;
 	u64 cookie;
 
 	switch (ops->op) {
@@ -273,6 +288,9 @@ int connection(struct bpf_sock_ops *ops)
 		if (ops->args[1] == BPF_TCP_CLOSE) {
 			cookie = bpf_get_socket_cookie(ops);
 			bpf_map_delete_elem(&snapshots, &cookie);
+			f = sk ? bpf_sk_storage_get(&flow_states, sk, 0, 0) : 0;
+			if (f)
+				count_rest(&f->rx);
 		}
 		break;
 	}

@@ -29,6 +29,7 @@ struct rx {
 	u32 head;                          // records ever made
 	u64 hole_at, last_data, sample_after, born;
 	u64 segments, retransmissions, rtt, published;
+	u64 counted, counted_retransmissions; // what the group knows of these
 	u32 epoch, slowdown;               // of the path's, when this flow was last counted
 	u32 found[2];                      // where the last searches ended, by edge and by TSval
 	u64 srtt;                          // the path's, when last told
@@ -36,6 +37,7 @@ struct rx {
 	u64 segment;                       // how long one takes at the bottleneck, 0: unknown
 	u32 pair_end, pair_tsecr;          // where the last one ended, and what it echoed
 	u32 untold, untold_limited;
+	struct rx_record last;             // the newest record; its place in the ring is a line of memory of its own
 	u8 ws, timestamps, sending, receiving, hole, recovering, managed, pad;
 	struct rx_record ring[RX_RECORDS];
 };
@@ -82,7 +84,7 @@ INLINE u32 rx_key(const struct rx *f, u32 at, enum rx_by by)
 
 // The first of the `length` records from `at` on that is not before `key`. Without branches, for each would double what the
 // kernel's verifier has to follow.
-INLINE u32 rx_bisect(const struct rx *f, u32 at, u32 length, u32 key, enum rx_by by)
+RARELY u32 rx_bisect(const struct rx *f, u32 at, u32 length, u32 key, enum rx_by by)
 {
 	for (int i = 0; i < 11; i++) {
 		u32 half = length >> 1;
@@ -116,20 +118,20 @@ INLINE u32 rx_find(struct rx *f, u32 key, enum rx_by by)
 
 INLINE void rx_record(struct rx *f, const struct rx_out *o)
 {
-	struct rx_record *last = &f->ring[(f->head - 1) & (RX_RECORDS - 1)];
-	struct rx_record *next = &f->ring[f->head & (RX_RECORDS - 1)];
+	struct rx_record *next = &f->ring[f->head & (RX_RECORDS - 1)], *last = &f->last;
 
 	if (f->head && last->tsval == o->tsval && last->edge == f->edge)
 		return;
+	last->edge = f->edge;
 	// A ring that would not span an RTT is thinned: the edge moves back to the last record, at most 1/512 RTT too early.
-	if (f->head > RX_RECORDS && last->tsval == o->tsval && f->rtt != RX_UNKNOWN && rx_age(o->now, next->t) < 2 * f->rtt &&
-	    rx_age(o->now, last->t) < f->rtt >> 9) {
-		last->edge = f->edge;
+	if (f->head > RX_RECORDS && last->tsval == o->tsval && f->rtt != RX_UNKNOWN && rx_age(o->now, last->t) < f->rtt >> 9 &&
+	    rx_age(o->now, next->t) < 2 * f->rtt) {
+		f->ring[(f->head - 1) & (RX_RECORDS - 1)].edge = f->edge;
 		return;
 	}
-	next->tsval = o->tsval;
-	next->edge = f->edge;
-	next->t = rx_ticks(o->now) | (o->data & 1);
+	last->tsval = o->tsval;
+	last->t = rx_ticks(o->now) | (o->data & 1);
+	*next = *last;
 	f->head++;
 }
 

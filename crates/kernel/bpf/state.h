@@ -19,6 +19,14 @@ struct tcp_sock {
 	struct tcp_options_received rx_opt;
 } __attribute__((preserve_access_index));
 
+struct sk_buff {
+	u8 ip_summed : 2;
+} __attribute__((preserve_access_index));
+
+#define CHECKSUM_PARTIAL 3                 // include/linux/skbuff.h
+
+extern void *bpf_cast_to_kern_ctx(void *obj) __ksym __weak; // since Linux 6.2
+
 // Written by the loader before the programs load.
 const volatile struct group_config config SEC(".rodata.config");
 // CLOCK_MONOTONIC of the owner's last sign of life. clsact filters outlive a killed owner; they must not keep acting.

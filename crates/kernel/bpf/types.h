@@ -10,6 +10,7 @@ typedef __u32 u32;
 typedef __s32 s32;
 typedef __u64 u64;
 #define INLINE static inline __attribute__((always_inline))
+#define RARELY static __attribute__((noinline)) // Out of the way of what each packet runs through.
 #else
 #include <stdint.h>
 typedef uint8_t u8;
@@ -18,6 +19,7 @@ typedef uint32_t u32;
 typedef int32_t s32;
 typedef uint64_t u64;
 #define INLINE static inline
+#define RARELY static inline
 #endif
 
 // What the compiler shall not look through, lest it make a branch of it.
