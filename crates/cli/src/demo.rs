@@ -12,7 +12,7 @@ use lowtide_scenario::{Scenario, Summary};
 use serde::Serialize;
 
 use crate::lab;
-use crate::report::{Curve, Page, Plot};
+use crate::report::{Curve, Form, Page, Plot};
 
 /// See what lowtide does, on real network stacks inside this machine: under three minutes
 ///
@@ -181,7 +181,7 @@ fn page(rows: &[Row], seen: &[Seen], simulated: bool) -> Page {
 }
 
 fn over_time(title: &str, y_label: &str, curves: Vec<Curve>) -> Plot {
-    Plot { title: title.into(), x_label: "time (s)".into(), y_label: y_label.into(), curves, marks: false }
+    Plot { title: title.into(), x_label: "time (s)".into(), y_label: y_label.into(), curves, form: Form::Lines }
 }
 
 /// Means of five tenths of a second each.

@@ -6,5 +6,5 @@ pub mod plot;
 pub mod results;
 
 pub use html::{Cell, Page};
-pub use plot::{Curve, Plot, Stroke};
+pub use plot::{Curve, Form, Plot, Stroke};
 pub use results::{plot_dir, setting};

@@ -131,6 +131,9 @@ pub struct Axes {
     pub rows: Option<String>,
     /// What a heat map's palest and darkest cells stand for; the least and the most of its own cells if absent.
     pub range: Option<(f64, f64)>,
+    /// The metrics are parts of one whole: bars, each upon the one before.
+    #[serde(default)]
+    pub stacked: bool,
     /// Labels with units.
     pub x_label: String,
     /// Label with units.

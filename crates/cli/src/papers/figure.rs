@@ -6,7 +6,7 @@ use super::experiment::{Axes, Extent, Point};
 use super::outcome::{Measured, Outcome};
 use super::tracks::Tracks;
 use crate::report::heat::HeatMap;
-use crate::report::{Curve, Plot, Stroke, setting};
+use crate::report::{Curve, Form, Plot, Stroke, setting};
 
 /// What was run, in words: the fixed parameters, the seeds.
 pub fn setting_of(outcome: &Outcome) -> String {
@@ -44,7 +44,7 @@ pub fn plot_of(outcome: &Outcome, axes: &Axes) -> Plot {
         true => format!("{}: {title}. {}", experiment.place, setting_of(outcome).replace(&seeds(outcome), "seed 1")),
         false => format!("{}: {title}. {}", experiment.place, setting_of(outcome)),
     };
-    Plot { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), curves, marks: !axes.over_time() || axes.after_drops() }
+    Plot { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), curves, form: axes.form() }
 }
 
 /// The heat map of a panel over two sweeps; none if it is none.
@@ -58,6 +58,14 @@ pub fn map_of(outcome: &Outcome, axes: &Axes) -> Option<HeatMap> {
 }
 
 impl Axes {
+    fn form(&self) -> Form {
+        match (self.stacked, self.over_time() && !self.after_drops()) {
+            (true, _) => Form::Stacked,
+            (false, true) => Form::Lines,
+            (false, false) => Form::Marked,
+        }
+    }
+
     /// A value as this panel shows it.
     fn drawn(&self, value: f64) -> f64 {
         value / self.unit + self.offset

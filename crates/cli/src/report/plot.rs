@@ -1,4 +1,4 @@
-//! Line plots as inline SVG, and their data as CSV. Knows nothing of pages or results.
+//! Plots as inline SVG, lines or stacked bars, and their data as CSV. Knows nothing of pages or results.
 
 use std::fmt::Write as _;
 
@@ -15,8 +15,20 @@ pub struct Plot {
     pub y_label: String,
     /// What is drawn.
     pub curves: Vec<Curve>,
-    /// Draw a mark at every point: for sweeps, not for long series.
-    pub marks: bool,
+    /// How all of it is drawn.
+    pub form: Form,
+}
+
+/// What a plot's curves look like together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Lines: for long series.
+    #[default]
+    Lines,
+    /// Lines with a mark at every point: for sweeps.
+    Marked,
+    /// A bar at every x, made of the curves' parts one upon the other: for who gets what.
+    Stacked,
 }
 
 /// Named points.
@@ -55,6 +67,8 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 48.0;
+/// How much of its place a bar fills.
+const BAR: f64 = 0.6;
 /// Distinguishable without red against green, and dark enough for paper.
 const COLOURS: [&str; 8] = ["#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf8700", "#cf222e", "#57606a", "#0a7ea4"];
 /// More points than this on one curve are thinned: no screen shows them.
@@ -64,6 +78,14 @@ impl Stroke {
     fn dashes(self) -> &'static str {
         if self == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" }
     }
+}
+
+/// One part of a stacked bar.
+struct Bar {
+    x: f64,
+    from: f64,
+    to: f64,
+    colour: &'static str,
 }
 
 struct Axis {
@@ -110,11 +132,17 @@ impl Axis {
 impl Plot {
     /// The plot as an SVG element that scales with the page.
     pub fn svg(&self) -> String {
-        let x = Axis::around(self.points().map(|p| p.0), false, 8.0);
-        let y = Axis::around(self.points().map(|p| p.1), true, 6.0);
+        let bars = if self.form == Form::Stacked { self.bars() } else { Vec::new() };
+        let half = self.spacing() / 2.0;
+        let ends = bars.iter().flat_map(|b| [b.x - half, b.x + half]);
+        let x = Axis::around(self.points().map(|p| p.0).chain(ends), false, 8.0);
+        let y = Axis::around(self.points().map(|p| p.1).chain(bars.iter().map(|b| b.to)), true, 6.0);
         let mut svg = format!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(&self.title));
         self.draw_axes(&mut svg, &x, &y);
-        for (i, curve) in self.curves.iter().enumerate() {
+        for bar in &bars {
+            draw_bar(&mut svg, bar, 2.0 * half * BAR, &x, &y);
+        }
+        for (i, curve) in self.curves.iter().enumerate().filter(|_| bars.is_empty()) {
             self.draw_curve(&mut svg, curve, COLOURS[i % COLOURS.len()], &x, &y);
         }
         svg.push_str("</svg>");
@@ -154,6 +182,32 @@ impl Plot {
 
     fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         self.curves.iter().flat_map(|c| c.points.iter().copied())
+    }
+
+    /// Each curve's part of the bar at each x, upon those of the curves before it.
+    fn bars(&self) -> Vec<Bar> {
+        let mut tops: Vec<(f64, f64)> = Vec::new();
+        let mut bars = Vec::new();
+        for (i, curve) in self.curves.iter().enumerate() {
+            for &(x, part) in curve.points.iter().filter(|p| p.0.is_finite() && p.1.is_finite()) {
+                let at = tops.iter().position(|t| t.0 == x).unwrap_or(tops.len());
+                if at == tops.len() {
+                    tops.push((x, 0.0));
+                }
+                let from = tops[at].1;
+                tops[at].1 += part;
+                bars.push(Bar { x, from, to: tops[at].1, colour: COLOURS[i % COLOURS.len()] });
+            }
+        }
+        bars
+    }
+
+    /// The least distance between two points' x; 1 if there is none.
+    fn spacing(&self) -> f64 {
+        let mut xs: Vec<f64> = self.points().map(|p| p.0).filter(|x| x.is_finite()).collect();
+        xs.sort_by(f64::total_cmp);
+        let least = xs.windows(2).map(|w| w[1] - w[0]).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+        if least.is_finite() { least } else { 1.0 }
     }
 
     fn draw_axes(&self, svg: &mut String, x: &Axis, y: &Axis) {
@@ -203,12 +257,24 @@ impl Plot {
         let line: Vec<String> = spots.iter().map(|(a, b)| format!("{a:.1},{b:.1}")).collect();
         let (line, dashes) = (line.join(" "), curve.stroke.dashes());
         let _ = write!(svg, "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dashes} points=\"{line}\"/>");
-        if self.marks {
+        if self.form == Form::Marked {
             for (a, b) in spots {
                 let _ = write!(svg, "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"3\" fill=\"{colour}\"/>");
             }
         }
     }
+}
+
+fn draw_bar(svg: &mut String, bar: &Bar, width: f64, x: &Axis, y: &Axis) {
+    let [left, right] = [-0.5, 0.5].map(|side| place(x.at(bar.x + side * width), LEFT, WIDTH - RIGHT));
+    let [low, high] = [bar.from, bar.to].map(|v| place(y.at(v), HEIGHT - BOTTOM, TOP));
+    let colour = bar.colour;
+    let _ = write!(
+        svg,
+        "<rect x=\"{left:.1}\" y=\"{high:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
+        right - left,
+        (low - high).max(0.0)
+    );
 }
 
 fn place(part: f64, from: f64, to: f64) -> f64 {
@@ -245,5 +311,15 @@ mod tests {
         let plot = Plot { curves: vec![Curve::line("a,\"b\"", points)], ..Plot::default() };
         assert!(!plot.svg().contains("NaN"));
         assert!(plot.csv().lines().nth(1).expect("a point").starts_with("\"a,\"\"b\"\"\",0,1"));
+    }
+
+    #[test]
+    fn parts_of_a_bar_stand_one_upon_the_other() {
+        let curves = vec![Curve::line("a", vec![(1.0, 60.0), (2.0, 30.0)]), Curve::line("b", vec![(1.0, 40.0), (2.0, 70.0)])];
+        let plot = Plot { curves, form: Form::Stacked, ..Plot::default() };
+        let ends: Vec<(f64, f64, f64)> = plot.bars().iter().map(|b| (b.x, b.from, b.to)).collect();
+        assert_eq!(ends, [(1.0, 0.0, 60.0), (2.0, 0.0, 30.0), (1.0, 60.0, 100.0), (2.0, 30.0, 100.0)]);
+        assert_eq!(plot.svg().matches("<rect").count(), 4);
+        assert!(!plot.svg().contains("<polyline"));
     }
 }

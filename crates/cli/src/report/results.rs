@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use lowtide_scenario::{FlowPoint, ResultDir, Series, Summary};
 
 use super::heat::short;
-use super::{Curve, Page, Plot};
+use super::{Curve, Form, Page, Plot};
 
 /// The page's name in the folder.
 pub const PAGE: &str = "index.html";
@@ -133,7 +133,13 @@ fn run(sheet: &mut Sheet, result: &ResultDir) -> Result<()> {
     ];
     for (what, unit, value) in flows {
         let curves = by_name(series.flows.iter().map(|p| (&*p.flow, p.time_s, value(p))));
-        sheet.plot(&Plot { title: format!("{what}. {about}"), x_label: "time (s)".into(), y_label: unit.into(), curves, marks: false })?;
+        sheet.plot(&Plot {
+            title: format!("{what}. {about}"),
+            x_label: "time (s)".into(),
+            y_label: unit.into(),
+            curves,
+            form: Form::Lines,
+        })?;
     }
     let delay = queueing(series);
     let waiting = delay.iter().map(|c| cumulative(&c.name, c.points.iter().map(|p| p.1))).collect();
@@ -144,7 +150,7 @@ fn run(sheet: &mut Sheet, result: &ResultDir) -> Result<()> {
         ("Queueing delay, cumulative distribution over time", "ms", "fraction of the time", waiting),
         ("Throughput, cumulative distribution over time", "Mbit/s", "fraction of the time", rates),
     ] {
-        sheet.plot(&Plot { title: format!("{what}. {about}"), x_label: x.into(), y_label: y.into(), curves, marks: false })?;
+        sheet.plot(&Plot { title: format!("{what}. {about}"), x_label: x.into(), y_label: y.into(), curves, form: Form::Lines })?;
     }
     Ok(())
 }

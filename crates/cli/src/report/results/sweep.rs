@@ -7,7 +7,7 @@ use lowtide_scenario::{Bottleneck, ResultDir, Summary};
 
 use super::{Sheet, parameters, setting};
 use crate::report::heat::{HeatMap, short};
-use crate::report::{Curve, Plot};
+use crate::report::{Curve, Form, Plot};
 
 /// A number that each run has.
 struct Metric {
@@ -142,7 +142,7 @@ pub(super) fn draw(sheet: &mut Sheet, results: &[ResultDir]) -> Result<()> {
                 sheet.page.figure(&map.svg(), &map.title, Some(&href));
             } else {
                 let curves = runs.curves(x, metric);
-                sheet.plot(&Plot { title, x_label: x.to_owned(), y_label: metric.name.clone(), curves, marks: true })?;
+                sheet.plot(&Plot { title, x_label: x.to_owned(), y_label: metric.name.clone(), curves, form: Form::Marked })?;
             }
         }
     }
