@@ -5,11 +5,9 @@ use std::ops::Range;
 
 use anyhow::{Result, bail, ensure};
 use lowtide_net::{ImpairConfig, RateTrace};
-use lowtide_scenario::scenario::{Direction, Dumbbell, Kind};
+use lowtide_scenario::scenario::{Dice, Direction, Dumbbell, Kind};
 use lowtide_scenario::{Flow, Scenario, Topology, Traffic};
 use lowtide_units::{Rate, Span, Time};
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 
 use crate::packet::MTU;
 use crate::path::PathConfig;
@@ -135,12 +133,11 @@ fn on_top(impair: ImpairConfig, delay_ms: f64) -> ImpairConfig {
 /// The jobs, in the scenario's order.
 pub fn jobs(scenario: &Scenario) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
-    let mut dice = SmallRng::seed_from_u64(scenario.seed);
-    for flow in &scenario.flows {
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        let mut dice = Dice::of_flow(scenario.seed, index);
         for number in 0..flow.count {
             let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, number + 1) };
-            let jitter = if flow.start_jitter_s > 0.0 { dice.random_range(0.0..flow.start_jitter_s) } else { 0.0 };
-            let start = flow.start_s + flow.stagger_s * f64::from(number) + jitter;
+            let start = dice.draw(flow, number).start_s;
             let stop = flow.stop_s.unwrap_or(scenario.duration_s).min(scenario.duration_s);
             ensure!(start < stop, "flow `{name}` starts at {start} s, when it is over: give it a smaller `start_s` or a longer run");
             let port = FIRST_PORT + jobs.len() as u16;

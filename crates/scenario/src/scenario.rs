@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::locate::{self, Place};
 
+mod dice;
 mod flow;
 mod topology;
 mod wiring;
 
+pub use dice::{Dice, Draw};
 pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Rto, Tcp, Traffic, Utp};
 pub use topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};
 pub use wiring::{Channel, Limit, Route, Wiring};

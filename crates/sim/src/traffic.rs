@@ -3,11 +3,11 @@
 mod sizes;
 
 use lowtide_cc::{Params, registry};
-use lowtide_scenario::scenario::{Flow, Kind, Recovery, Repair, Rto, Tcp};
+use lowtide_scenario::scenario::{Dice, Flow, Kind, Recovery, Repair, Rto, Tcp};
 use lowtide_scenario::{Scenario, ScenarioError, Traffic};
 use lowtide_units::{Rate, Span, Time};
+use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 
 use crate::flow::{App, FlowSpec};
 use crate::holder::Holder;
@@ -47,17 +47,17 @@ pub fn plan(scenario: &Scenario, paths: &[Path], seed: u64) -> Result<Traffics, 
     let end = Time::from_secs_f64(scenario.duration_s);
     let mut planned = Traffics { flows: Vec::new(), rows: Vec::new() };
     for (index, flow) in scenario.flows.iter().enumerate() {
-        let mut rng = SmallRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64);
+        let mut dice = Dice::of_flow(seed, index);
         let template = template(flow, &paths[index], scenario.duration_s)?;
         for copy in 0..flow.count {
-            let jitter = if flow.start_jitter_s > 0.0 { rng.random::<f64>() * flow.start_jitter_s } else { 0.0 };
-            let start = Time::from_secs_f64(flow.start_s + flow.stagger_s * f64::from(copy) + jitter);
+            let drawn = dice.draw(flow, copy);
+            let start = Time::from_secs_f64(drawn.start_s);
             let stop = flow.stop_s.map_or(end, |stop| Time::from_secs_f64(stop).min(end));
             let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, copy + 1) };
             let row = planned.rows.len();
             planned.rows.push(Row { name, flow: index, start, stop });
-            let one = FlowSpec { result: row, start, stop, seed: rng.random(), forward: paths[index].there_of(copy), ..template.clone() };
-            arrivals(flow, one, &mut rng, &mut planned.flows);
+            let one = FlowSpec { result: row, start, stop, seed: drawn.seed, forward: paths[index].there_of(copy), ..template.clone() };
+            arrivals(flow, one, dice.rng(), &mut planned.flows);
         }
     }
     Ok(planned)
