@@ -3,12 +3,14 @@
 
 pub mod endpoint;
 pub mod engine;
+mod event;
 pub mod flow;
 pub mod histogram;
 pub mod holder;
 pub mod link;
 pub mod metrics;
 pub mod packet;
+mod paths;
 pub mod run;
 pub mod tcp;
 pub mod topology;

@@ -4,72 +4,13 @@ use lowtide_cc::ParamError;
 use lowtide_net::{Drop, Fate};
 use lowtide_units::{Span, Time};
 
-use crate::engine::{Code, Events};
+use crate::engine::Events;
+use crate::event::Event;
 use crate::flow::{App, Flow, FlowSpec};
 use crate::link::Stage;
 use crate::packet::{Kind, Packet};
+use crate::paths::Paths;
 use crate::trace::{Audience, Step};
-
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// A transmitter becomes free.
-    Free(u32),
-    /// The rate of a stage's link changes.
-    Rate(u32),
-    /// Something arrives behind a stage.
-    Arrive(u32),
-    /// A flow begins.
-    Begin(u32),
-    /// A flow's sending time is over.
-    End(u32),
-    /// The application of a flow acts.
-    App(u32),
-    /// The handshake of a flow waited long enough.
-    Syn(u32),
-    /// Timers of the two ends.
-    Sender(u32),
-    Receiver(u32),
-    /// The observer looks.
-    Sample,
-}
-
-/// Four bits say what happens, the others of whom: flows and stages are fewer than 2^28.
-const ID_BITS: u32 = 28;
-
-impl Code for Event {
-    fn encode(self) -> u32 {
-        let (kind, id) = match self {
-            Event::Free(stage) => (0, stage),
-            Event::Rate(stage) => (1, stage),
-            Event::Arrive(stage) => (2, stage),
-            Event::Begin(flow) => (3, flow),
-            Event::End(flow) => (4, flow),
-            Event::App(flow) => (5, flow),
-            Event::Syn(flow) => (6, flow),
-            Event::Sender(flow) => (7, flow),
-            Event::Receiver(flow) => (8, flow),
-            Event::Sample => (9, 0),
-        };
-        debug_assert!(id < 1 << ID_BITS, "{self:?}");
-        kind << ID_BITS | id
-    }
-
-    fn decode(code: u32) -> Event {
-        let id = code & ((1 << ID_BITS) - 1);
-        match code >> ID_BITS {
-            0 => Event::Free(id),
-            1 => Event::Rate(id),
-            2 => Event::Arrive(id),
-            3 => Event::Begin(id),
-            4 => Event::End(id),
-            5 => Event::App(id),
-            6 => Event::Syn(id),
-            7 => Event::Sender(id),
-            8 => Event::Receiver(id),
-            _ => Event::Sample,
-        }
-    }
-}
 
 /// Who looks at the world at even intervals.
 pub trait Observer {
@@ -88,6 +29,7 @@ pub struct Network {
 /// A network and its flows.
 pub struct World {
     events: Events<Event>,
+    paths: Paths,
     /// Stages of all paths.
     pub stages: Vec<Stage>,
     /// All flows.
@@ -107,8 +49,9 @@ impl World {
         for (n, flow) in flows.iter().enumerate() {
             events.schedule(flow.start, Event::Begin(n as u32));
         }
+        let paths = Paths::of(&flows);
         let flows = flows.into_iter().map(Flow::new).collect();
-        World { events, stages, flows, link_header, dropped: Vec::new(), error: None, audience: Audience::default() }
+        World { events, paths, stages, flows, link_header, dropped: Vec::new(), error: None, audience: Audience::default() }
     }
 
     /// Events handled so far.
@@ -232,12 +175,10 @@ impl World {
 
     /// Moves `packet` into the next stage of its path, or to its endpoint.
     fn forward(&mut self, mut packet: Packet, now: Time) {
-        let spec = &self.flows[packet.flow as usize].spec;
-        let path = if packet.kind.goes_back() { &spec.reverse } else { &spec.forward };
         if packet.hop == 0 {
             self.audience.packet(now, Step::Send, &packet, None);
         }
-        let Some(&stage) = path.get(usize::from(packet.hop)) else { return self.deliver(packet, now) };
+        let Some(stage) = self.paths.stage(&packet) else { return self.deliver(packet, now) };
         packet.hop += 1;
         packet.link_header = self.link_header;
         let at = &mut self.stages[usize::from(stage)];
@@ -315,6 +256,13 @@ impl World {
     }
 
     fn count_drops(&mut self, stage: u16, now: Time) {
+        if !self.dropped.is_empty() {
+            self.count_dropped(stage, now);
+        }
+    }
+
+    #[cold]
+    fn count_dropped(&mut self, stage: u16, now: Time) {
         for (packet, reason) in self.dropped.drain(..) {
             self.flows[packet.flow as usize].stats.drops += 1;
             let link = self.stages[usize::from(stage)].link.as_ref();
