@@ -106,7 +106,7 @@ fn no_overflow_at_a_hundred_gigabit_and_ten_seconds() {
         let mut cc = algorithm.build(&Params::default(), &start).expect("presets are valid");
         let (mut now, mut delivered) = (Time::from_millis(1), 0u64);
         let rtt = Span::from_secs(10);
-        for _ in 0..4000 {
+        for round in 1..=4000 {
             let window = cc.cwnd().min(125_000_000_000);
             let prior = delivered;
             delivered += window;
@@ -125,6 +125,17 @@ fn no_overflow_at_a_hundred_gigabit_and_ten_seconds() {
                 ..Ack::default()
             });
             assert!(cc.cwnd() > 0 && cc.cwnd() < 1 << 50, "{}: {}", algorithm.name, cc.cwnd());
+            // Reductions of such windows too, of each cause, the first from what 1000 rounds have grown.
+            let cause = match round {
+                1000 | 2500 => Cause::Loss,
+                1500 | 3000 => Cause::Ecn,
+                2000 => Cause::Timeout,
+                _ => continue,
+            };
+            let before = cc.cwnd();
+            cc.on_congestion(&Congestion { now, cause, lost: window / 2, in_flight: window, srtt: rtt });
+            assert!(cc.cwnd() > 0 && cc.cwnd() <= before.max(2 * 9000), "{}: {before} to {}", algorithm.name, cc.cwnd());
+            assert!(cc.pacing_rate().is_none_or(|rate| rate.bps() < 1 << 60), "{}: {:?}", algorithm.name, cc.pacing_rate());
         }
     }
 }
