@@ -19,7 +19,7 @@ use crate::vegas;
 use crate::veno;
 use crate::westwood;
 use crate::yeah;
-use crate::{ledbat, ledbat_dynamic, ledbat_pp, ledbat_pp_published};
+use crate::{ledbat, ledbat_dynamic, ledbat_ns2, ledbat_pp, ledbat_pp_published};
 use crate::{tcp_lp, tcp_lp_linux, tcp_lp_ns2, tcp_lp_ns3, tcp_nice, tcp_nice_ns2};
 
 /// An algorithm's `build`.
@@ -91,6 +91,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: ledbat::DRAFT_2009_BOUNDED,
         construct: ledbat::build,
+    },
+    Algorithm {
+        name: "ledbat-ns2",
+        summary: "LEDBAT as its first simulations ran it: whole packets and milliseconds, minimum of two delays",
+        source: "Carofiglio 2010, tcp_ledbat.c for ns-2 (Valenti, Testa, Rossi)",
+        kind: Kind::Scavenger,
+        preset: newreno::NS2_LINUX,
+        construct: ledbat_ns2::build,
     },
     Algorithm {
         name: "ledbat-ns3",
