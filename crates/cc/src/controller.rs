@@ -24,6 +24,10 @@ pub trait Controller: fmt::Debug + Send {
     /// The last episode was spurious (Eifel, F-RTO, DSACK): give the window back.
     fn on_undo(&mut self, _now: Time) {}
 
+    /// What a timeout gave up has been repaired, and this host lifts the window to the threshold, but to `most` bytes only (ns-2's
+    /// Linux agent, `tcp_fastretrans_alert`). No other host calls it.
+    fn on_repaired(&mut self, _most: u64) {}
+
     /// The sender's segment size changed; windows keep their bytes.
     fn on_mss(&mut self, mss: u32);
 

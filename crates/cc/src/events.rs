@@ -80,7 +80,8 @@ pub enum Cause {
     Loss,
     /// The first ECN echo of a window.
     Ecn,
-    /// The retransmission timer fired. Told again only if something was acknowledged since, not at each back-off.
+    /// The retransmission timer fired. Told again only if something was acknowledged since, not at each back-off (but by ns-2's
+    /// Linux agent).
     Timeout,
 }
 

@@ -219,7 +219,8 @@ mod tests {
     fn a_loss_halves_and_a_timeout_leaves_one() {
         let mut flow = flow(9.0, Config::default());
         flow.law.count = 70;
-        let mut event = Congestion { now: Time::from_millis(300), cause: Cause::Loss, lost: 1000, in_flight: 9000, srtt: Span::from_millis(60) };
+        let mut event =
+            Congestion { now: Time::from_millis(300), cause: Cause::Loss, lost: 1000, in_flight: 9000, srtt: Span::from_millis(60) };
         flow.on_congestion(&event);
         assert_eq!((flow.window.cwnd, flow.law.count), (4.0, 0));
         event.cause = Cause::Timeout;

@@ -54,7 +54,7 @@
 //! - [`delay`], [`round`]: the base- and current-delay filters, and packet-timed rounds.
 //! - [`rledbat`]: the other way round, a receiver that holds its sender back through the receive window.
 //!
-//! Profiles called `-ns3`, `-linux` or `-published` follow a program where it differs from the text that it implements: they
+//! Profiles called `-ns2`, `-ns3`, `-linux` or `-published` follow a program where it differs from the text that it implements: they
 //! are there to compare with that program's results, and their files say what differs.
 
 mod bbr;

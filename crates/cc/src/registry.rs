@@ -86,8 +86,8 @@ pub static ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "ledbat-2009-bounded",
-        summary: "ledbat-2009 that grows by one segment a round trip at most, whatever its gain, as its authors' module",
-        source: "Carofiglio 2010, github.com/silviov/TCP-LEDBAT tcp_ledbat.c",
+        summary: "ledbat-2009 that grows by one segment a round trip at most, whatever its gain",
+        source: "draft-shalunov-ledbat-congestion-00, bounded as tcp_ledbat.c",
         kind: Kind::Scavenger,
         preset: ledbat::DRAFT_2009_BOUNDED,
         construct: ledbat::build,

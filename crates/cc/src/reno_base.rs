@@ -307,6 +307,12 @@ impl<L: Law> Controller for Rival<L> {
         }
     }
 
+    fn on_repaired(&mut self, most: u64) {
+        if self.window.in_slow_start() {
+            self.window.cwnd = self.window.ssthresh.min(self.window.segments(most));
+        }
+    }
+
     fn on_mss(&mut self, mss: u32) {
         let factor = self.window.rescale(mss);
         self.law.rescale(factor);

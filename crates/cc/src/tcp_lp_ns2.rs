@@ -1,6 +1,6 @@
 //! TCP-LP as ns-2 runs it: Linux 2.6.22's `tcp_lp.c` in the Linux agent (ns-2 `tcp/linux/src/tcp_lp.c`), what Carofiglio 2010
 //! measured as LP. On top of what `tcp_lp_linux` differs from the description in, the rate of the receiver's clock is estimated
-//! from the timestamps and goes wrong, and the arithmetic wraps at 32 bits. Faults are kept: for comparison with that paper only.
+//! from the timestamps and goes wrong, and what that does depends on the width of the machine's words. Faults are kept: for comparison with that paper only.
 //! Knows nothing of retransmissions.
 
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl Word {
     }
 }
 
-/// The state of one flow; delays in 32-bit milliseconds that wrap.
+/// The state of one flow; delays in milliseconds.
 #[derive(Debug, Default)]
 pub struct TcpLpNs2 {
     word: Word,

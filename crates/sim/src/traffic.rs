@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 use crate::flow::{App, FlowSpec};
 use crate::holder::Holder;
 use crate::packet::UDP_HEADER;
-use crate::tcp::receiver::ReceiverConfig;
+use crate::tcp::receiver::{Echo, ReceiverConfig};
 use crate::tcp::rto::RtoProfile;
 use crate::tcp::sender::{Detection, Reduction, SenderConfig};
 use crate::topology::Path;
@@ -215,6 +215,8 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
             Rto::Linux => RtoProfile::Linux,
             Rto::Rfc => RtoProfile::Rfc,
             Rto::Ns3 => RtoProfile::Ns3,
+            Rto::Ns2 => RtoProfile::Ns2 { timestamps: false },
+            Rto::Ns2Timestamps => RtoProfile::Ns2 { timestamps: true },
         },
         rto_floor: tcp.min_rto_ms.map(Span::from_millis_f64),
         tlp: tcp.recovery == Recovery::Rack,
@@ -236,7 +238,11 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         buffer: tcp.rcvbuf_bytes.unwrap_or(1 << 30),
         mss: tcp.mss,
         scale: tcp.window_scale,
-        echo_in_order: tcp.echoed_rtt,
+        echo: match (tcp.recovery, tcp.echoed_rtt) {
+            (Recovery::Timer, _) => Echo::LeftEdge,
+            (_, true) => Echo::InOrder,
+            (_, false) => Echo::First,
+        },
     };
     (sender, receiver)
 }

@@ -242,6 +242,10 @@ pub enum Rto {
     Rfc,
     /// ns-3.37: 1 s floor, 3 s for a SYN; a window below one segment waits for it.
     Ns3,
+    /// ns-2's Linux agent: whole milliseconds, 200 ms floor on the whole, one sample a round trip.
+    Ns2,
+    /// The same with timestamps: each acknowledgement is a sample.
+    Ns2Timestamps,
 }
 
 /// How a sender finds and repairs losses.

@@ -22,24 +22,26 @@ pub struct ReceiverConfig {
     pub mss: u32,
     /// The window field counts in units of 2^scale bytes.
     pub scale: u8,
-    /// Echo the timestamp of the last segment that arrived in order and not yet acknowledged (RFC 7323 §4.3, ns-3). Otherwise
-    /// what arrives out of order is echoed too, so that samples can be had from SACKs.
-    pub echo_in_order: bool,
+    /// Whose timestamp it echoes.
+    pub echo: Echo,
+}
+
+/// Whose timestamp a receiver echoes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Echo {
+    /// The first segment's since the last acknowledgement, in order or not, so that samples can be had from SACKs.
+    #[default]
+    First,
+    /// The last one's that arrived in order and was not yet acknowledged (RFC 7323 §4.3, ns-3).
+    InOrder,
+    /// The last one's that began at or below the left edge, duplicates too (ns-2 `Acker::update_ts`).
+    LeftEdge,
 }
 
 impl ReceiverConfig {
     /// Linux: every second segment, 40 ms, sixteen quick ones.
     pub fn linux(mss: u32) -> ReceiverConfig {
-        ReceiverConfig {
-            every: 2,
-            delay: Span::from_millis(40),
-            quick: 16,
-            sack: true,
-            buffer: 1 << 30,
-            mss,
-            scale: 14,
-            echo_in_order: false,
-        }
+        ReceiverConfig { every: 2, delay: Span::from_millis(40), quick: 16, sack: true, buffer: 1 << 30, mss, scale: 14, echo: Echo::First }
     }
 
     /// The window of an empty buffer, as far as the field can say it.
@@ -120,14 +122,17 @@ impl Receiver {
         if packet.is_marked() {
             self.ce += packet.payload();
         }
-        let next = packet.seq == self.nxt;
+        let (next, edge) = (packet.seq == self.nxt, packet.seq <= self.nxt);
         let anomaly = self.store(packet) || had_hole || packet.is_marked() != self.last_marked;
         self.last_marked = packet.is_marked();
-        if self.config.echo_in_order {
+        match self.config.echo {
+            Echo::First => {
+                self.echo.get_or_insert(packet.sent);
+            }
             // TS.Recent: of what begins at or before the last acknowledgement.
-            self.echo = if next && self.unacknowledged == 0 { Some(packet.sent) } else { self.echo };
-        } else {
-            self.echo.get_or_insert(packet.sent);
+            Echo::InOrder if next && self.unacknowledged == 0 => self.echo = Some(packet.sent),
+            Echo::LeftEdge if edge => self.echo = Some(packet.sent),
+            Echo::InOrder | Echo::LeftEdge => {}
         }
         self.unacknowledged += 1;
         let quick = self.quick_left > 0;
@@ -203,7 +208,7 @@ impl Receiver {
         ack.owd = self.owd;
         ack.ce = std::mem::take(&mut self.ce);
         ack.echo = self.echo.unwrap_or(now);
-        self.echo = self.echo.filter(|_| self.config.echo_in_order);
+        self.echo = self.echo.filter(|_| self.config.echo != Echo::First);
         ack.window = self.config.window();
         let blocks = if self.config.sack { self.blocks(&mut ack.sack) } else { 0 };
         ack.size = ack_size(blocks);
@@ -288,7 +293,7 @@ mod tests {
     /// Of segments that left at 1, 2, …: RFC 7323 §4.3's cases (A), (B) and (C).
     #[test]
     fn the_echo_in_order_is_that_of_the_first_segment_not_yet_acknowledged() {
-        let config = ReceiverConfig { quick: 0, echo_in_order: true, ..ReceiverConfig::linux(1448) };
+        let config = ReceiverConfig { quick: 0, echo: Echo::InOrder, ..ReceiverConfig::linux(1448) };
         let mut r = Receiver::new(0, config);
         let at = |seq, ms| Packet { sent: Time::from_millis(ms), ..segment(seq) };
         assert!(r.on_data(&at(0, 1), Time::from_millis(9)).is_none());
@@ -297,6 +302,18 @@ mod tests {
         assert_eq!(echo(&mut r, 3, 4), Some(1), "above a hole: the last in order");
         assert_eq!(echo(&mut r, 4, 5), Some(1));
         assert_eq!(echo(&mut r, 2, 8), Some(8), "what fills the hole");
+    }
+
+    /// As ns-2's sink: nothing above a hole is echoed, a duplicate below it is.
+    #[test]
+    fn the_echo_at_the_left_edge_takes_duplicates_too() {
+        let config = ReceiverConfig { every: 1, echo: Echo::LeftEdge, ..ReceiverConfig::linux(1448) };
+        let mut r = Receiver::new(0, config);
+        let mut echo = |seq, ms| {
+            let packet = Packet { sent: Time::from_millis(ms), ..segment(seq) };
+            r.on_data(&packet, Time::from_millis(99)).map(|a| a.echo.nanos() / 1_000_000)
+        };
+        assert_eq!([echo(0, 1), echo(2, 3), echo(3, 4), echo(0, 7), echo(1, 9)], [1, 1, 1, 7, 9].map(Some));
     }
 
     #[test]

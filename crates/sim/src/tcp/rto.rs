@@ -1,4 +1,4 @@
-//! The retransmission timeout: RFC 6298, Linux's form of it, ns-3's and libutp's (spec K.1). Knows RTT samples and rounds only.
+//! The retransmission timeout: RFC 6298, Linux's form of it, ns-2's, ns-3's and libutp's (spec K.1). Knows RTT samples and rounds only.
 
 use lowtide_units::Span;
 
@@ -14,13 +14,31 @@ pub enum RtoProfile {
     Ns3,
     /// libutp: initial 3 s, at least 1 s, whole milliseconds.
     Libutp,
+    /// ns-2's Linux agent (`tcp/tcp-linux.cc` `rtt_update`): Linux's estimator in whole milliseconds without its memory of the
+    /// round's largest deviation; initial 3 s, at least 200 ms in all, at most 120 s.
+    Ns2 {
+        /// Every acknowledgement is a sample, by the timestamp that it echoes: of a duplicate that of what came in order, ever
+        /// longer ago. Otherwise, ns-2's default, one segment a round is timed, and a back-off lasts until one was.
+        timestamps: bool,
+    },
+}
+
+/// What of acknowledgements and their RTT samples an estimator is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Samples {
+    /// Each RTT sample.
+    EveryRtt,
+    /// The first one of a round.
+    OneARound,
+    /// How old the timestamp is that an acknowledgement echoes, of duplicates, too.
+    EveryAck,
 }
 
 impl RtoProfile {
     /// Linux: of the variance term; the others: of the timeout.
     fn floor(self) -> Span {
         match self {
-            RtoProfile::Linux => Span::from_millis(200),
+            RtoProfile::Linux | RtoProfile::Ns2 { .. } => Span::from_millis(200),
             RtoProfile::Rfc | RtoProfile::Ns3 | RtoProfile::Libutp => Span::from_secs(1),
         }
     }
@@ -65,6 +83,10 @@ impl RtoEstimator {
     pub fn sample(&mut self, rtt: Span, round_ended: bool) {
         let rtt = if self.profile == RtoProfile::Libutp { Span::from_millis(rtt.nanos() / 1_000_000) } else { rtt };
         self.backoff = 0;
+        if let RtoProfile::Ns2 { timestamps } = self.profile {
+            self.ns2_sample(rtt, timestamps);
+            return;
+        }
         if !self.sampled {
             self.sampled = true;
             self.srtt = rtt;
@@ -103,9 +125,32 @@ impl RtoEstimator {
         }
     }
 
+    /// In ticks of 1 ms: SRTT in eighths, RTTVAR in quarters, all rounded down.
+    fn ns2_sample(&mut self, rtt: Span, rounded: bool) {
+        const TICK: u64 = 1_000_000;
+        let ticks = ((rtt.nanos() + if rounded { TICK / 2 } else { 0 }) / TICK).max(1) as i64;
+        let (mut eighths, mut quarters) = ((self.srtt.nanos() / (TICK / 8)) as i64, (self.deviation.nanos() / (TICK / 4)) as i64);
+        if eighths == 0 {
+            (eighths, quarters) = (ticks << 3, ticks << 1);
+        } else {
+            let error = ticks - (eighths >> 3);
+            eighths = (eighths + error).max(1);
+            let excess = error.abs() - (quarters >> 2);
+            // As in Linux a fall of the RTT hardly raises the deviation.
+            quarters += if error < 0 && excess > 0 { excess >> 3 } else { excess };
+        }
+        self.sampled = true;
+        (self.srtt, self.deviation) = (Span::from_nanos(eighths as u64 * TICK / 8), Span::from_nanos(quarters as u64 * TICK / 4));
+    }
+
     /// The timer expired: the next one is twice as long.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
+        // Backed off this far, ns-2 takes the next sample for the first one (`TcpAgent::rtt_backoff`).
+        if self.is_ns2() && self.backoff > 3 {
+            self.deviation += self.srtt / 4;
+            self.srtt = Span::ZERO;
+        }
     }
 
     /// Whether it expired and nothing has been acknowledged since.
@@ -115,7 +160,22 @@ impl RtoEstimator {
 
     /// Something new was acknowledged: back-off ends even if the sample was ambiguous (Linux).
     pub fn progress(&mut self) {
-        self.backoff = 0;
+        if !self.is_ns2() {
+            self.backoff = 0;
+        }
+    }
+
+    /// What it is to be told.
+    pub fn samples(&self) -> Samples {
+        match self.profile {
+            RtoProfile::Ns2 { timestamps: true } => Samples::EveryAck,
+            RtoProfile::Ns2 { timestamps: false } => Samples::OneARound,
+            _ => Samples::EveryRtt,
+        }
+    }
+
+    fn is_ns2(&self) -> bool {
+        matches!(self.profile, RtoProfile::Ns2 { .. })
     }
 
     /// The timeout in use, back-off included.
@@ -124,6 +184,7 @@ impl RtoEstimator {
             RtoProfile::Linux => (Span::from_secs(1), Span::from_secs(120)),
             RtoProfile::Rfc => (Span::from_secs(1), Span::from_secs(60)),
             RtoProfile::Ns3 | RtoProfile::Libutp => (Span::from_secs(3), Span::from_secs(60)),
+            RtoProfile::Ns2 { .. } => (Span::from_secs(3), Span::from_secs(120)),
         };
         let base = if !self.sampled { initial } else { self.unbacked() };
         (base * (1 << self.backoff)).min(max)
@@ -134,6 +195,7 @@ impl RtoEstimator {
         match self.profile {
             RtoProfile::Linux => self.srtt + self.variance,
             RtoProfile::Rfc | RtoProfile::Libutp => (self.srtt + four).max(self.floor),
+            RtoProfile::Ns2 { .. } => Span::from_millis((self.srtt + four).nanos() / 1_000_000).max(self.floor),
             RtoProfile::Ns3 => (self.srtt + four.max(Span::from_millis(1))).max(self.floor),
         }
     }
@@ -175,6 +237,24 @@ mod tests {
         }
         assert_eq!(sampled(lower, &[100; 4]).rto(), Span::from_millis(200));
         assert_eq!(estimator(RtoProfile::Rfc, &[100]).rto(), Span::from_secs(1));
+    }
+
+    /// 100 ms, then 150: SRTT 106.25, RTTVAR 50 and then 50 + (50 - 50) / 4; a fall to 90 ms adds nothing above RTTVAR/4, but
+    /// takes (16 - 50) / 4. The timeout is their sum in whole milliseconds.
+    #[test]
+    fn ns2_counts_in_ticks() {
+        let profile = RtoProfile::Ns2 { timestamps: true };
+        let e = |ms: &[u64]| estimator(profile, ms).rto();
+        assert_eq!(e(&[]), Span::from_secs(3));
+        assert_eq!(e(&[100]), Span::from_millis(300));
+        assert_eq!(e(&[100, 150]), Span::from_millis(306));
+        assert_eq!(e(&[100, 150, 90]), Span::from_millis(104 + 166));
+        assert_eq!(e(&[100; 40]), Span::from_millis(200), "the floor is of the whole");
+        let mut e = estimator(profile, &[100, 150]);
+        (0..4).for_each(|_| e.back_off());
+        assert_eq!((e.srtt(), e.rto()), (Span::ZERO, Span::from_millis(306 * 16)));
+        e.sample(Span::from_millis(80), true);
+        assert_eq!(e.rto(), Span::from_millis(240));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Both ends of a connection over a path that delays by a fixed time and drops what the test says (spec K, "Tests").
 
+mod ns2;
+
 use std::collections::VecDeque;
 
 use lowtide_cc::{Ack, Cause, Congestion, Controller, Snapshot, Start};
@@ -38,6 +40,10 @@ impl Controller for Reno {
         if restart.idle > restart.rto {
             self.cwnd = self.cwnd.min(10.0 * f64::from(MSS));
         }
+    }
+
+    fn on_repaired(&mut self, most: u64) {
+        self.cwnd = self.ssthresh.min(most as f64);
     }
 
     fn on_mss(&mut self, _mss: u32) {}

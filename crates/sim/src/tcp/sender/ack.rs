@@ -6,6 +6,8 @@ use lowtide_units::{Span, Time};
 use super::recovery::DUP_THRESHOLD;
 use super::{Detection, Mode, Sender, Way};
 use crate::packet::Packet;
+use crate::tcp::halving::Halving;
+use crate::tcp::rto::Samples;
 use crate::tcp::sack::Segment;
 
 /// What one acknowledgement delivered.
@@ -57,6 +59,7 @@ impl Sender {
         }
         let rtt = self.sample_rtt(&delivery, ack.echo, now);
         let lost = self.detect(now, advanced);
+        let repairing = matches!(self.mode, Mode::Timeout);
         let left = self.leave_episode(advanced);
         self.check_probe(dsack, before, now);
         self.enter_episode(lost.max(left), u64::from(ack.ce), before, now);
@@ -67,7 +70,13 @@ impl Sender {
             self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
         }
         self.reduce(delivery.bytes, advanced && lost == 0);
-        if advanced {
+        let by_timer = self.config.detection == Detection::Timer;
+        if repairing && matches!(self.mode, Mode::Open) && by_timer {
+            let outstanding = self.offset(self.board.nxt()) - self.offset(self.board.una());
+            self.cc.on_repaired(Halving::moderated(outstanding, u64::from(self.config.mss)));
+        }
+        // ns-2's agent sets its timer anew for a duplicate, too (`time_processing`).
+        if advanced || by_timer {
             self.arm(now);
         }
         if self.board.una() == self.board.nxt() {
@@ -136,6 +145,10 @@ impl Sender {
     }
 
     fn sample_rtt(&mut self, delivery: &Delivery, echo: Time, now: Time) -> Option<Span> {
+        let samples = self.rto.samples();
+        if samples == Samples::EveryAck {
+            self.rto.sample(self.elapsed(echo, now), true);
+        }
         // What waited behind a repaired hole without SACK tells how long the repair took (ns-2 `FLAG_UNSURE_TSTAMP`).
         let waited = delivery.repaired && self.config.detection == Detection::Timer;
         let timed = if self.config.echoed_rtt { delivery.oldest } else { delivery.newest };
@@ -145,7 +158,9 @@ impl Sender {
         if round_ended {
             self.round_end = self.board.nxt();
         }
-        self.rto.sample(rtt, round_ended);
+        if samples == Samples::EveryRtt || (samples == Samples::OneARound && round_ended) {
+            self.rto.sample(rtt, round_ended);
+        }
         self.min_rtt = self.min_rtt.min(rtt);
         self.latest_rtt = Some(rtt);
         Some(rtt)

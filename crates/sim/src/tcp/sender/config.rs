@@ -17,7 +17,10 @@ pub enum Detection {
     /// Three duplicate ACKs, once a window; the first new ACK ends the recovery, and other holes wait for the timer (RFC 2581,
     /// ns-2's Reno).
     Reno,
-    /// By the timer alone (ns-2's Linux agent opposite a receiver without SACK).
+    /// By the timer alone, as ns-2's Linux agent opposite a receiver without SACK (`tcp/tcp-linux.cc`; ns-2.34 and 2.35 are the same):
+    /// only SACK blocks make it mark a segment lost (`scoreboard1.cc` `UpdateScoreBoard`), duplicates tell it nothing. Each
+    /// acknowledgement, duplicates too, sets the timer anew; each expiry reduces the window; when what was out then is
+    /// acknowledged, the window is lifted to the threshold, three segments above what is in flight at most.
     Timer,
 }
 

@@ -152,8 +152,9 @@ impl Sender {
             self.episode_lost += lost;
             // Without progress since the last one it is the same congestion, waited for longer (RFC 5681 §3.1); with some it
             // is new, and the window starts over (Linux `tcp_enter_loss`: `!icsk_retransmits`).
-            // A window that stalled meanwhile gets its segment back each time.
-            if !matches!(self.mode, Mode::Timeout) || !self.rto.is_backed_off() || stalled {
+            // A window that stalled meanwhile gets its segment back each time. ns-2's agent reduces each time (`enter_loss`).
+            let always = stalled || self.config.detection == Detection::Timer;
+            if always || !matches!(self.mode, Mode::Timeout) || !self.rto.is_backed_off() {
                 // What fast recovery had reduced already is not given back (Linux `tcp_enter_loss`: `new_recovery`).
                 let fresh = self.config.undo && !matches!(self.mode, Mode::Reducing { .. });
                 self.undo = fresh.then(|| Undo::after_timeout(self.board.una(), self.board.transmissions()));

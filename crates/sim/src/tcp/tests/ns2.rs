@@ -1,0 +1,48 @@
+//! ns-2's Linux agent opposite a receiver without SACK, step by step from `tcp/tcp-linux.cc`.
+
+use super::*;
+use crate::tcp::receiver::Echo;
+
+fn pair(timestamps: bool) -> Pair {
+    let rto = RtoProfile::Ns2 { timestamps };
+    let mut pair = Pair::bulk(SenderConfig { rto, undo: false, ..with(Detection::Timer) });
+    pair.receiver = Receiver::new(0, ReceiverConfig { every: 1, sack: false, echo: Echo::LeftEdge, ..ReceiverConfig::linux(MSS) });
+    pair
+}
+
+/// Ten leave, then twenty at 40 ms, of which the first is lost. Its nineteen duplicates at 80 ms say nothing, but each sets the
+/// timer anew: 200 ms later it fires. What it repairs acknowledges all that was out, and the window is three segments.
+#[test]
+fn duplicates_only_put_the_timer_off() {
+    let mut pair = pair(false);
+    pair.drop = vec![10];
+    pair.run(Time::from_millis(330));
+    assert_eq!(pair.times_of(10), [40, 280]);
+    let at = |ms: u64| pair.sent.iter().filter(|s| s.0.nanos() / 1_000_000 == ms).count();
+    assert_eq!((at(40), at(80), at(280), at(320)), (20, 0, 1, 3));
+    assert_eq!((pair.sender.stats().timeouts, pair.sender.stats().retransmits), (1, 1));
+}
+
+/// With timestamps the duplicates are samples, too: they echo the last that came in order and so seem 80 ms old instead of 40.
+#[test]
+fn duplicates_are_samples_where_there_are_timestamps() {
+    let mut pair = pair(true);
+    pair.drop = vec![10];
+    pair.run(Time::from_millis(85));
+    let srtt = pair.sender.srtt();
+    assert!(srtt > Span::from_millis(72) && srtt < Span::from_millis(80), "19 steps of an eighth towards 80 ms: {srtt:?}");
+    let mut without = self::pair(false);
+    without.drop = vec![10];
+    without.run(Time::from_millis(85));
+    assert_eq!(without.sender.srtt(), Span::from_millis(40));
+}
+
+/// The retransmission is lost as well: the window is reduced at each expiry, not once.
+#[test]
+fn each_expiry_is_told() {
+    let mut pair = pair(false);
+    pair.drop_segment = (10, 3);
+    pair.run(Time::from_millis(1000));
+    assert_eq!(pair.times_of(10), [40, 280, 680]);
+    assert_eq!((pair.sender.stats().timeouts, pair.sender.stats().episodes), (2, 2));
+}
