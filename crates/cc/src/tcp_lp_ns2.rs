@@ -1,7 +1,7 @@
 //! TCP-LP as ns-2 runs it: Linux 2.6.22's `tcp_lp.c` in the Linux agent (ns-2 `tcp/linux/src/tcp_lp.c`), what Carofiglio 2010
 //! measured as LP. On top of what `tcp_lp_linux` differs from the description in, the rate of the receiver's clock is estimated
-//! from the timestamps and goes wrong, and what that does depends on the width of the machine's words. Faults are kept: for comparison with that paper only.
-//! Knows nothing of retransmissions.
+//! from the timestamps and goes wrong, and what that does depends on the width of the machine's words. Faults are kept: for
+//! comparison with that paper only. Knows nothing of retransmissions.
 
 use serde::Deserialize;
 
