@@ -22,16 +22,18 @@ pub struct Config {
     pub initial_alpha: f64,
     /// Cut by α/2 on loss as well (ns-3.37), instead of by half.
     pub loss_cuts_by_alpha: bool,
+    /// Cut by parts of a segment (ns-3.37), instead of by whole ones alone (Linux `dctcp_ssthresh`).
+    pub cuts_parts: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), gain: 1.0 / 16.0, initial_alpha: 1.0, loss_cuts_by_alpha: false }
+        Config { base: Base::default(), gain: 1.0 / 16.0, initial_alpha: 1.0, loss_cuts_by_alpha: false, cuts_parts: false }
     }
 }
 
 /// `dctcp-ns3`: ns-3.37 `TcpDctcp` (rivals.md H.0.1).
-pub const NS3: &str = "base = { idle = 'keep' }\nloss_cuts_by_alpha = true";
+pub const NS3: &str = "base = { idle = 'keep' }\nloss_cuts_by_alpha = true\ncuts_parts = true";
 
 /// The registry's constructor.
 ///
@@ -78,7 +80,8 @@ impl Law for Dctcp {
 
     fn reduce(&mut self, window: &mut Window, event: &Congestion) {
         if event.cause == Cause::Ecn || self.config.loss_cuts_by_alpha {
-            window.cut_to(window.cwnd * (1.0 - self.alpha / 2.0));
+            let cut = window.cwnd * self.alpha / 2.0;
+            window.cut_to(window.cwnd - if self.config.cuts_parts { cut } else { libm::floor(cut) });
         } else {
             window.halve(event);
         }
@@ -153,6 +156,17 @@ mod tests {
         marked.window.cwnd = 2.0;
         marked.on_congestion(&episode(0.0, Cause::Ecn, 2.0));
         assert_eq!(marked.window.cwnd, 2.0);
+    }
+
+    #[test]
+    fn linux_cuts_by_whole_segments() {
+        let after = |cuts_parts| {
+            let mut flow = flow(Config { cuts_parts, ..Config::default() });
+            flow.law.alpha = 0.05;
+            flow.on_congestion(&episode(0.0, Cause::Ecn, 100.0));
+            flow.window.cwnd
+        };
+        assert_eq!([false, true].map(after), [98.0, 97.5]);
     }
 
     #[test]

@@ -269,10 +269,11 @@ fn dctcp_with_marks_takes_ns3s_course() {
     );
     let (theirs, ours) = (&record.run, record.ours("dctcp-ns3", &queue, 1));
     let mut features = features(theirs, &ours, record.option("warmup"));
-    // ns-3's window grows by a twentieth of a segment a round trip here, ours by half of one, as either does without marks: ours
-    // crosses the threshold and comes back more often, theirs stays at it longer.
+    // Reductions are below what counts as a tooth.
     features.retain(|feature| feature.name != "teeth");
-    features.push(Feature { name: "marks", theirs: theirs.marks, ours: ours.marks, within: 0.5 * theirs.marks });
+    // ns-3's window stays two segments above its threshold while it reduces and starts again one above it (docs/ns3.md): it is back
+    // at the mark sooner.
+    features.push(Feature { name: "marks", theirs: theirs.marks, ours: ours.marks, within: 0.2 * theirs.marks });
     let mut failures = Vec::new();
     check(MARKED, &features, &mut failures);
     assert!(theirs.marks > 1000.0 && failures.is_empty(), "\n{}", failures.join("\n"));

@@ -5,6 +5,7 @@ mod ns2;
 use std::collections::VecDeque;
 
 use lowtide_cc::{Ack, Cause, Congestion, Controller, Snapshot, Start};
+use lowtide_net::Ecn;
 use lowtide_units::{Rate, Span, Time};
 
 use super::receiver::{Receiver, ReceiverConfig};
@@ -73,6 +74,8 @@ struct Pair {
     drop_segment: (u32, u32),
     /// What would arrive between these arrives at the second.
     stall: (Time, Time),
+    /// Segments below are marked on the way.
+    marked: u32,
 }
 
 impl Pair {
@@ -92,6 +95,7 @@ impl Pair {
             drop: Vec::new(),
             drop_segment: (0, 0),
             stall: (Time::ZERO, Time::ZERO),
+            marked: 0,
         }
     }
 
@@ -102,7 +106,10 @@ impl Pair {
     }
 
     fn flush(&mut self) {
-        while let Some(packet) = self.sender.poll(self.now) {
+        while let Some(mut packet) = self.sender.poll(self.now) {
+            if packet.seq < self.marked {
+                packet.ecn = Ecn::Ce;
+            }
             let number = self.sent.len();
             self.sent.push((self.now, packet.seq));
             if packet.seq == self.drop_segment.0 && self.drop_segment.1 > 0 {
@@ -198,6 +205,17 @@ fn a_lost_retransmission_waits_for_the_timer_with_rfc_6675_and_one_round_trip_wi
         pair.run(Time::from_millis(2000));
         assert_eq!(pair.sender.stats().timeouts, timeouts, "{detection:?}: {:?}", pair.times_of(4));
     }
+}
+
+/// The acknowledgement of all that was out when the first mark was reported carries the last mark of that window.
+#[test]
+fn a_window_of_marks_reduces_once() {
+    let episodes = |marked| {
+        let mut pair = Pair { marked, ..Pair::bulk(SenderConfig { ecn: true, ..SenderConfig::linux(MSS) }) };
+        pair.run(Time::from_millis(200));
+        pair.sender.stats().episodes
+    };
+    assert_eq!([0, 1, 9, 10, 11].map(episodes), [0, 1, 1, 1, 2]);
 }
 
 #[test]

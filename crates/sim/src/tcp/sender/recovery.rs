@@ -48,7 +48,11 @@ impl Sender {
     /// the next episode's cause (Linux `tcp_time_to_recover`: `lost_out`).
     pub(super) fn leave_episode(&mut self, advanced: bool) -> u64 {
         let at_once = self.config.detection == Detection::Reno && self.in_recovery();
-        if !advanced || matches!(self.mode, Mode::Open) || (self.board.una() < self.recover && !at_once) {
+        // A mark's lasts until something above is acknowledged: up to there the marks are of before the reduction, and must not
+        // reduce again (Linux `tcp_fastretrans_alert`, ns-3 `TcpSocketBase::ReceivedAck`: `CA_CWR`).
+        let marked = matches!(self.mode, Mode::Reducing { loss: false, .. });
+        let over = self.board.una() > self.recover || (self.board.una() == self.recover && !marked);
+        if !advanced || matches!(self.mode, Mode::Open) || !(over || at_once) {
             return 0;
         }
         if let Mode::Reducing { way, .. } = self.mode {
