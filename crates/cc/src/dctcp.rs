@@ -33,7 +33,7 @@ impl Default for Config {
 }
 
 /// `dctcp-ns3`: ns-3.37 `TcpDctcp` (rivals.md H.0.1).
-pub const NS3: &str = "base = { idle = 'keep' }\nloss_cuts_by_alpha = true\ncuts_parts = true";
+pub const NS3: &str = "base = { idle = 'keep', keep_credit = true }\nloss_cuts_by_alpha = true\ncuts_parts = true";
 
 /// The registry's constructor.
 ///
@@ -167,6 +167,18 @@ mod tests {
             flow.window.cwnd
         };
         assert_eq!([false, true].map(after), [98.0, 97.5]);
+    }
+
+    #[test]
+    fn a_reduction_forgets_what_was_counted_but_not_in_ns3() {
+        let after = |keep_credit| {
+            let mut flow = flow(Config { base: Base { keep_credit, ..Base::default() }, ..Config::default() });
+            flow.window.count(100.0, 60.0);
+            flow.on_congestion(&episode(0.0, Cause::Ecn, 100.0));
+            flow.window.count(50.0, 2.0);
+            flow.window.cwnd
+        };
+        assert_eq!([false, true].map(after), [50.0, 51.0]);
     }
 
     #[test]

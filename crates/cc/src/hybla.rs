@@ -107,7 +107,12 @@ mod tests {
     use crate::reno_base::testing::{ack, avoiding, starting};
 
     const NS3_CONFIG: Config = Config {
-        base: Base { per_ack: false, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: crate::reno_base::Idle::Keep },
+        base: Base {
+            per_ack: false,
+            reduce_from: crate::reno_base::ReduceFrom::Flight,
+            idle: crate::reno_base::Idle::Keep,
+            keep_credit: false,
+        },
         rtt0_ms: 50.0,
         per_segment: true,
         initial_rho: false,

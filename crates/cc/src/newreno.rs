@@ -27,8 +27,8 @@ pub const PERIOD: &str = "base = { per_ack = true, reduce_from = 'flight', idle 
 pub const NS2_LINUX: &str = "base = { per_ack = true }";
 /// `newreno-ns3`: ns-3.37 `TcpNewReno`.
 pub const NS3: &str = ns3_base!();
-/// `reno-ns3`: ns-3.37 `TcpLinuxReno`, which differs from Linux in the idle handling only.
-pub const NS3_LINUX: &str = "base = { idle = 'keep' }";
+/// `reno-ns3`: ns-3.37 `TcpLinuxReno`, which differs from Linux in the idle handling and in what a reduction forgets.
+pub const NS3_LINUX: &str = "base = { idle = 'keep', keep_credit = true }";
 
 /// The registry's constructor.
 ///

@@ -20,6 +20,9 @@ pub struct Base {
     pub reduce_from: ReduceFrom,
     /// What a pause longer than the RTO does.
     pub idle: Idle,
+    /// A reduction keeps what was acknowledged towards the next +1 (ns-3 `TcpLinuxReno::m_cWndCnt`; Linux `tcp_init_cwnd_reduction`
+    /// forgets it).
+    pub keep_credit: bool,
 }
 
 /// What a reduction starts from.
@@ -181,7 +184,9 @@ impl Window {
     pub fn cut_to(&mut self, segments: f64) {
         self.ssthresh = segments.max(MIN_SSTHRESH);
         self.cwnd = self.ssthresh;
-        self.credit = 0.0;
+        if !self.base.keep_credit {
+            self.credit = 0.0;
+        }
     }
 
     /// Reno's reduction.

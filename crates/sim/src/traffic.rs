@@ -229,6 +229,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         echoed_rtt: tcp.echoed_rtt,
         smoothed_rtt: tcp.smoothed_rtt,
         validated: tcp.validated,
+        counts_twice: tcp.rto == Rto::Ns3,
     };
     let receiver = ReceiverConfig {
         every: tcp.delayed_ack,
@@ -243,6 +244,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
             (_, true) => Echo::InOrder,
             (_, false) => Echo::First,
         },
+        short_of_change: tcp.rto == Rto::Ns3,
     };
     (sender, receiver)
 }

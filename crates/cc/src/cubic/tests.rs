@@ -9,7 +9,12 @@ fn cubic(config: Config) -> Cubic {
 }
 
 const NS3: Config = Config {
-    base: Base { per_ack: false, reduce_from: crate::reno_base::ReduceFrom::Window, idle: crate::reno_base::Idle::Keep },
+    base: Base {
+        per_ack: false,
+        reduce_from: crate::reno_base::ReduceFrom::Window,
+        idle: crate::reno_base::Idle::Keep,
+        keep_credit: false,
+    },
     hystart: true,
     paced: false,
     fast_convergence: true,

@@ -18,6 +18,11 @@ impl Prr {
         Prr { recover_flight: flight.max(1), delivered: 0, out: 0, cwnd: 0 }
     }
 
+    /// One whose first acknowledgement is taken off `flight` and counted already, and will be counted again.
+    pub fn after(flight: u64, delivered: u64) -> Prr {
+        Prr { delivered, ..Prr::start(flight) }
+    }
+
     /// An acknowledgement delivered `newly` bytes; `pipe` is in flight after it. `advanced`: the left edge moved and
     /// nothing more was declared lost, so the path keeps pace and one more segment is safe (Linux `tcp_cwnd_reduction`).
     pub fn on_ack(&mut self, newly: u64, pipe: u64, ssthresh: u64, mss: u64, advanced: bool) {

@@ -24,6 +24,9 @@ pub struct ReceiverConfig {
     pub scale: u8,
     /// Whose timestamp it echoes.
     pub echo: Echo,
+    /// Where the marks change, what is held back is acknowledged one segment short, and an acknowledgement is marked or not as a whole
+    /// (ns-3 3.37: `TcpDctcp::CeState0to1` reads the left edge before the segment is stored).
+    pub short_of_change: bool,
 }
 
 /// Whose timestamp a receiver echoes.
@@ -41,7 +44,17 @@ pub enum Echo {
 impl ReceiverConfig {
     /// Linux: every second segment, 40 ms, sixteen quick ones.
     pub fn linux(mss: u32) -> ReceiverConfig {
-        ReceiverConfig { every: 2, delay: Span::from_millis(40), quick: 16, sack: true, buffer: 1 << 30, mss, scale: 14, echo: Echo::First }
+        ReceiverConfig {
+            every: 2,
+            delay: Span::from_millis(40),
+            quick: 16,
+            sack: true,
+            buffer: 1 << 30,
+            mss,
+            scale: 14,
+            echo: Echo::First,
+            short_of_change: false,
+        }
     }
 
     /// The window of an empty buffer, as far as the field can say it.
@@ -70,6 +83,9 @@ pub struct Receiver {
     owd: i64,
     ce: u32,
     last_marked: bool,
+    /// The left edge when the last segment came, before it was stored; and as last told.
+    prior: u32,
+    told: u32,
     /// In-order payload bytes so far.
     delivered: u64,
 }
@@ -91,6 +107,8 @@ impl Receiver {
             owd: 0,
             ce: 0,
             last_marked: false,
+            prior: 0,
+            told: 0,
             delivered: 0,
         }
     }
@@ -122,8 +140,10 @@ impl Receiver {
         if packet.is_marked() {
             self.ce += packet.payload();
         }
+        let changed = packet.is_marked() != self.last_marked;
+        let short = self.config.short_of_change.then(|| self.before_change(changed, now)).flatten();
         let (next, edge) = (packet.seq == self.nxt, packet.seq <= self.nxt);
-        let anomaly = self.store(packet) || had_hole || packet.is_marked() != self.last_marked;
+        let anomaly = self.store(packet) || had_hole || (changed && !self.config.short_of_change);
         self.last_marked = packet.is_marked();
         match self.config.echo {
             Echo::First => {
@@ -142,7 +162,18 @@ impl Receiver {
             return Some(self.acknowledge(now));
         }
         self.deadline.get_or_insert(now + self.config.delay);
-        None
+        short
+    }
+
+    /// The acknowledgement of what came before a change of marks, if any is held back.
+    fn before_change(&mut self, changed: bool, now: Time) -> Option<Packet> {
+        let prior = std::mem::replace(&mut self.prior, self.nxt);
+        (changed && self.unacknowledged > 0).then(|| {
+            let stored = std::mem::replace(&mut self.nxt, prior.max(self.told));
+            let ack = self.acknowledge(now);
+            self.nxt = stored;
+            ack
+        })
     }
 
     /// The delayed-acknowledgement timer.
@@ -207,6 +238,10 @@ impl Receiver {
         ack.seq = self.nxt;
         ack.owd = self.owd;
         ack.ce = std::mem::take(&mut self.ce);
+        if self.config.short_of_change {
+            ack.ce = if self.last_marked { (self.nxt - self.told) * self.config.mss } else { 0 };
+        }
+        self.told = self.nxt;
         ack.echo = self.echo.unwrap_or(now);
         self.echo = self.echo.filter(|_| self.config.echo != Echo::First);
         ack.window = self.config.window();
@@ -241,6 +276,8 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
+    use lowtide_net::Ecn;
+
     use super::*;
     use crate::packet::TCP_HEADER;
 
@@ -314,6 +351,21 @@ mod tests {
             r.on_data(&packet, Time::from_millis(99)).map(|a| a.echo.nanos() / 1_000_000)
         };
         assert_eq!([echo(0, 1), echo(2, 3), echo(3, 4), echo(0, 7), echo(1, 9)], [1, 1, 1, 7, 9].map(Some));
+    }
+
+    /// A change of marks acknowledges at once, all marks by the byte; in ns-3 one segment short, and marked or not as a whole.
+    #[test]
+    fn a_change_of_marks_is_told_at_once_and_one_segment_short_in_ns3() {
+        let acks = |short_of_change| {
+            let mut r = Receiver::new(0, ReceiverConfig { quick: 0, short_of_change, ..ReceiverConfig::linux(1448) });
+            let mut on = |seq, ce| {
+                let ecn = if ce { Ecn::Ce } else { Ecn::Ect0 };
+                r.on_data(&Packet { ecn, ..segment(seq) }, Time::ZERO).map(|a| (a.seq, a.ce / 1448))
+            };
+            [on(0, false), on(1, true), on(2, false), on(3, true), on(4, true)]
+        };
+        assert_eq!(acks(false), [None, Some((2, 1)), Some((3, 0)), Some((4, 1)), None]);
+        assert_eq!(acks(true), [None, Some((0, 0)), Some((1, 1)), Some((2, 0)), Some((5, 3))]);
     }
 
     #[test]

@@ -77,6 +77,10 @@ pub struct SenderConfig {
     pub smoothed_rtt: bool,
     /// The algorithm is told whether its window was the limit; otherwise that it always was (ns-3).
     pub validated: bool,
+    /// The acknowledgement that reports a mark counts twice in the rate reduction, of a flight that it is no longer part of: the window
+    /// stays two segments above the threshold until the episode ends (ns-3 3.37: `EnterCwr` and, for the same
+    /// acknowledgement, `ProcessAck` call `DoRecovery`).
+    pub counts_twice: bool,
 }
 
 impl SenderConfig {
@@ -98,6 +102,7 @@ impl SenderConfig {
             echoed_rtt: false,
             smoothed_rtt: false,
             validated: true,
+            counts_twice: false,
         }
     }
 }

@@ -89,6 +89,10 @@ impl Sender {
         self.ceiling = u64::MAX;
         self.congestion(cause, before, now);
         let way = match self.config.reduction {
+            Reduction::Prr if cause == Cause::Ecn && self.config.counts_twice => {
+                let left = self.in_flight();
+                Way::Prr(Prr::after(left, before.saturating_sub(left)))
+            }
             Reduction::Prr => Way::Prr(Prr::start(before)),
             Reduction::Halving => Way::Halving(Halving::start(before, self.cc.cwnd(), u64::from(self.config.mss))),
             Reduction::AtOnce => Way::AtOnce,
