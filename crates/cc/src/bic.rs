@@ -18,16 +18,18 @@ pub struct Config {
     pub smooth_part: f64,
     /// A loss below the last maximum leaves this part of the window as the new one (Linux 0.9, ns-3 0.8).
     pub convergence: f64,
+    /// A timeout forgets the last maximum (Linux `bictcp_state`; not ns-3).
+    pub forgets: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), smooth_part: 20.0, convergence: (1024.0 + BETA_1024) / 2048.0 }
+        Config { base: Base::default(), smooth_part: 20.0, convergence: (1024.0 + BETA_1024) / 2048.0, forgets: true }
     }
 }
 
 /// `bic-ns3`: ns-3.37 `TcpBic` (rivals.md H.0.1).
-pub const NS3: &str = "base = { per_ack = true, idle = 'keep' }\nsmooth_part = 5\nconvergence = 0.8";
+pub const NS3: &str = "base = { per_ack = true, idle = 'keep' }\nsmooth_part = 5\nconvergence = 0.8\nforgets = false";
 
 /// β = 819/1024 (Linux).
 const BETA_1024: f64 = 819.0;
@@ -105,7 +107,9 @@ impl Law for Bic {
     }
 
     fn forget_after_timeout(&mut self, _now: Time) {
-        self.last_max = 0.0;
+        if self.config.forgets {
+            self.last_max = 0.0;
+        }
     }
 
     fn undo(&mut self) {
@@ -160,6 +164,15 @@ mod tests {
             flow.window.cwnd = 14.0;
             flow.on_congestion(&episode(0.0, Cause::Loss, 14.0));
             assert_eq!(flow.window.cwnd, 7.0);
+        }
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_maximum_in_linux() {
+        for (forgets, left) in [(true, 0.0), (false, 200.0)] {
+            let mut flow = avoiding(Base::default(), Bic::new(Config { forgets, ..Config::default() }), 200.0);
+            flow.on_congestion(&episode(0.0, Cause::Timeout, 200.0));
+            assert_eq!(flow.law.last_max, left);
         }
     }
 }

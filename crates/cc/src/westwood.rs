@@ -50,7 +50,7 @@ const TUSTIN: f64 = 0.9;
 /// Unknown parameters.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
     let config: Config = params.read("westwood")?;
-    Ok(Box::new(Rival::new(config.base, Westwood::new(config.estimator, start.now), start)))
+    Ok(Box::new(Rival::new(config.base, Westwood::new(config.estimator, start), start)))
 }
 
 /// The state of Westwood+.
@@ -68,9 +68,10 @@ pub struct Westwood {
 }
 
 impl Westwood {
-    /// A flow that has measured nothing.
-    pub fn new(estimator: Estimator, now: Time) -> Westwood {
-        Westwood { estimator, bandwidth: None, stage: 0.0, bytes: 0.0, sample_start: now, rtt: None, rtt_min: None }
+    /// A flow that has measured nothing but, in ns-3, the handshake (`TcpSocketState::m_minRtt`).
+    pub fn new(estimator: Estimator, start: &Start) -> Westwood {
+        let rtt_min = start.handshake_rtt.filter(|_| estimator != Estimator::Linux);
+        Westwood { estimator, bandwidth: None, stage: 0.0, bytes: 0.0, sample_start: start.now, rtt: None, rtt_min }
     }
 
     /// Whether a sample taken over `elapsed` is complete.
@@ -137,8 +138,10 @@ impl Law for Westwood {
     }
 
     fn forget_after_timeout(&mut self, _now: Time) {
-        // Linux CA_EVENT_LOSS: the path may have changed.
-        self.rtt_min = None;
+        // Linux CA_EVENT_LOSS: the path may have changed. ns-3 keeps the smallest of the connection.
+        if self.estimator == Estimator::Linux {
+            self.rtt_min = None;
+        }
     }
 
     fn delays(&self) -> (Option<Span>, Option<Span>) {
@@ -154,7 +157,7 @@ mod tests {
 
     /// 5 s of `segments` every `every_ms` at an RTT of 40 ms, then a loss.
     fn window_after(estimator: Estimator, segments: f64, every_ms: f64, cause: Cause) -> f64 {
-        let mut flow = avoiding(Base::default(), Westwood::new(estimator, Time::ZERO), 60.0);
+        let mut flow = avoiding(Base::default(), Westwood::new(estimator, &Start::default()), 60.0);
         let mut at = 0.0;
         while at < 5000.0 {
             at += every_ms;
@@ -176,14 +179,14 @@ mod tests {
 
     #[test]
     fn without_an_estimate_two_are_left() {
-        let mut flow = avoiding(Base::default(), Westwood::new(Estimator::Linux, Time::ZERO), 60.0);
+        let mut flow = avoiding(Base::default(), Westwood::new(Estimator::Linux, &Start::default()), 60.0);
         flow.on_congestion(&episode(0.0, Cause::Loss, 60.0));
         assert_eq!(flow.window.cwnd, 2.0);
     }
 
     #[test]
     fn two_stages_of_seven_eighths() {
-        let mut law = Westwood::new(Estimator::Linux, Time::ZERO);
+        let mut law = Westwood::new(Estimator::Linux, &Start::default());
         law.filter(800.0);
         assert_eq!(law.bandwidth, Some(800.0));
         law.filter(1600.0);
@@ -192,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_sample_spans_fifty_milliseconds_at_least() {
-        let mut flow = avoiding(Base::default(), Westwood::new(Estimator::Linux, Time::ZERO), 60.0);
+        let mut flow = avoiding(Base::default(), Westwood::new(Estimator::Linux, &Start::default()), 60.0);
         for at in [10.0, 20.0, 30.0, 40.0, 50.0] {
             flow.on_ack(&ack(at, 1.0, 5.0));
         }
@@ -202,11 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_the_smallest_rtt() {
-        let mut flow = avoiding(Base::default(), Westwood::new(Estimator::Linux, Time::ZERO), 60.0);
-        flow.on_ack(&ack(10.0, 1.0, 5.0));
-        flow.on_congestion(&episode(0.0, Cause::Timeout, 60.0));
-        flow.on_ack(&ack(20.0, 1.0, 50.0));
-        assert_eq!(flow.law.rtt_min, Some(Span::from_millis(50)));
+    fn a_timeout_forgets_the_smallest_rtt_in_linux() {
+        let start = Start { handshake_rtt: Some(Span::from_millis(4)), ..Start::default() };
+        for (estimator, least) in [(Estimator::Linux, 50), (Estimator::Ns3PerAck, 4), (Estimator::Ns3PerRtt, 4)] {
+            let mut flow = avoiding(Base::default(), Westwood::new(estimator, &start), 60.0);
+            flow.on_ack(&ack(10.0, 1.0, 5.0));
+            flow.on_congestion(&episode(0.0, Cause::Timeout, 60.0));
+            flow.on_ack(&ack(20.0, 1.0, 50.0));
+            assert_eq!(flow.law.rtt_min, Some(Span::from_millis(least)));
+        }
     }
 }
