@@ -106,6 +106,7 @@ fn events_and_qlog_tell_the_same_as_the_summary() {
     let log = fs::read_to_string(folder.path().join("qlog/bulk.sqlog")).expect("a log");
     let records: Vec<serde_json::Value> = log.split('\u{1e}').skip(1).map(|r| serde_json::from_str(r).expect("JSON")).collect();
     assert_eq!((&records[0]["qlog_version"], &records[0]["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
+    check_schema(&records);
     let named = |name: &'static str| records.iter().filter(move |r| r["name"] == name);
     assert_eq!(named("transport:packet_sent").count() as u64, count("send bulk data") + count("send bulk resent"));
     assert_eq!(named("transport:packet_received").count() as u64, count("deliver bulk ack"));
@@ -116,6 +117,43 @@ fn events_and_qlog_tell_the_same_as_the_summary() {
     let numbers: Vec<u64> = named("transport:packet_sent").filter_map(|r| r["data"]["header"]["packet_number"].as_u64()).collect();
     assert!(numbers.windows(2).all(|w| w[1] == w[0] + 1), "a number is a transmission");
     assert!(folder.path().join("qlog/page-3.sqlog").exists() && !folder.path().join("qlog/page-4.sqlog").exists());
+}
+
+/// The CDDL of draft-ietf-quic-qlog-main-schema-02 and -quic-events-01, of what is used of them: CDDL tells 0 from 0.0.
+fn check_schema(records: &[serde_json::Value]) {
+    let trace = &records[0]["trace"];
+    let common = &trace["common_fields"];
+    assert!(common["reference_time"].is_f64() && common["time_format"] == "relative", "{trace}");
+    assert!(common["protocol_type"].as_array().is_some_and(|all| all.iter().all(serde_json::Value::is_string)), "{trace}");
+    assert!(["client", "server"].iter().any(|end| trace["vantage_point"]["type"] == *end), "{trace}");
+    let mut last = 0.0;
+    for record in &records[1..] {
+        let (time, data) = (record["time"].as_f64().filter(|_| record["time"].is_f64()), &record["data"]);
+        assert!(time.is_some_and(|t| t >= last), "{record}");
+        last = time.unwrap_or(last);
+        let header = &data["header"];
+        let has_header = header["packet_type"] == "1RTT" && header["packet_number"].is_u64();
+        let frame = |f: &serde_json::Value| match f["frame_type"].as_str() {
+            Some("stream") => ["stream_id", "offset", "length"].iter().all(|key| f[key].is_u64()),
+            Some("ack") => f["acked_ranges"].as_array().is_some_and(|all| !all.is_empty() && all.iter().all(|r| r[0].is_u64())),
+            _ => false,
+        };
+        let metric = |(key, value): (&String, &serde_json::Value)| match key.as_str() {
+            "min_rtt" | "smoothed_rtt" | "latest_rtt" => value.is_f64(),
+            "congestion_window" | "bytes_in_flight" | "ssthresh" | "pacing_rate" => value.is_u64(),
+            _ => false,
+        };
+        let fits = match record["name"].as_str() {
+            Some("transport:packet_sent" | "transport:packet_received") => {
+                has_header && data["raw"]["length"].is_u64() && data["frames"].as_array().is_none_or(|all| all.iter().all(frame))
+            }
+            Some("recovery:packet_lost") => has_header,
+            Some("recovery:metrics_updated") => data.as_object().is_some_and(|all| all.iter().all(metric)),
+            Some("recovery:congestion_state_updated") => data["new"].is_string(),
+            _ => false,
+        };
+        assert!(fits, "{record}");
+    }
 }
 
 /// How often each event came, and by flow and packet; checks on the way that the queue's length is what came less what went.

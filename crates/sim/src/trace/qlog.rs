@@ -1,5 +1,5 @@
-//! Each sender's doings as qlog (draft-ietf-quic-qlog-main-schema-02, version 0.3, JSON-SEQ), with the event names of QUIC's
-//! recovery: what qvis and its like draw. Packet numbers count transmissions, so that a segment sent again has a new one.
+//! Each sender's doings as qlog (draft-ietf-quic-qlog-main-schema-02, version 0.3, JSON-SEQ), with the events of QUIC
+//! (draft-ietf-quic-qlog-quic-events-01): what qvis and its like draw. Packet numbers count transmissions, so that a segment sent again has a new one.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -117,7 +117,7 @@ impl Log {
             "description": format!("{protocol} with {}, simulated by lowtide", connection.spec.cc),
             "trace": {
                 "vantage_point": { "name": *connection.name, "type": end },
-                "common_fields": { "time_format": "relative", "reference_time": 0, "protocol_type": [protocol] },
+                "common_fields": { "time_format": "relative", "reference_time": 0.0, "protocol_type": [protocol] },
             },
         }));
     }
