@@ -69,7 +69,15 @@ fn line(feature: &Feature) -> String {
 
 /// Why `run` cannot work: each missing thing and its remedy.
 pub fn explain(features: &Features) -> String {
-    let missing: String = features.missing().map(|f| format!("\n  {}: {}\n    → {}", f.name, f.detail, f.remedy)).collect();
+    let mut missing = String::new();
+    let mut all = features.missing().peekable();
+    while let Some(one) = all.next() {
+        missing += &format!("\n  {}: {}", one.name, one.detail);
+        // Capabilities come together: their remedy is said once.
+        if all.peek().is_none_or(|next| next.remedy != one.remedy) {
+            missing += &format!("\n    → {}", one.remedy);
+        }
+    }
     format!("this machine, or this user, lacks what managing takes:{missing}\n(all of it: lowtide doctor; without managing: --best-effort)")
 }
 

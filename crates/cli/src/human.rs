@@ -61,6 +61,11 @@ pub fn tail(text: &str, width: usize) -> String {
     format!("…{kept}")
 }
 
+/// On one line, and harmless to a terminal: command lines hold scripts, and names what anybody wished.
+pub fn line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// At most `width` characters, the beginning kept.
 pub fn head(text: &str, width: usize) -> String {
     if text.chars().count() <= width {

@@ -118,7 +118,7 @@ fn manage(args: &Args, target: &Target) -> anyhow::Result<Managed> {
         bail!("{}", doctor::explain(&features));
     }
     let config = Config { target: args.target.into(), dscp_le: args.dscp.is_some(), name: name(args, target) };
-    Managed::start(target, &config).context("this machine has what it takes, and still refuses (more: lowtide doctor)")
+    Managed::start(target, &config)
 }
 
 /// Runs CMD to its end, or waits for the end of what is managed. Whatever happens, all is detached when this returns.

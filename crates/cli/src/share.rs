@@ -10,10 +10,21 @@ use std::time::Duration;
 use std::{fs, process};
 
 use anyhow::Context;
+use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 
-/// Where the sockets are: `<pid>.sock`, root's alone.
-pub const FOLDER: &str = "/run/lowtide";
+/// Where root's sockets are: `<pid>.sock`, for root alone.
+const ROOTS: &str = "/run/lowtide";
+
+/// Where this user's are. A run with capabilities but not as root (`setcap`) has its own place, which is nobody else's.
+pub fn folder() -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|d| !d.is_empty());
+    match (Uid::effective().is_root(), runtime) {
+        (true, _) => PathBuf::from(ROOTS),
+        (false, Some(runtime)) => Path::new(&runtime).join("lowtide"),
+        (false, None) => PathBuf::from(format!("/run/user/{}/lowtide", Uid::effective())),
+    }
+}
 
 /// Nobody may hold up the run by connecting and not reading; nobody waits longer for a run that is stopped.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -91,7 +102,9 @@ impl Server {
             listener.set_nonblocking(true)?;
             Ok(listener)
         };
-        let listener = open().with_context(|| format!("cannot open the socket {} for `lowtide status`", path.display()))?;
+        let listener = open().with_context(|| {
+            format!("cannot open the socket {} for `lowtide status` (not root? XDG_RUNTIME_DIR names a folder of yours)", path.display())
+        })?;
         Ok(Server { listener, path })
     }
 
@@ -142,11 +155,21 @@ fn remove_if_dead(path: &Path) {
     }
 }
 
-/// Every run there is, by pid. Sockets of runs that are gone are removed.
+/// Every run that this user may see, by pid. Sockets of runs that are gone are removed.
 ///
 /// # Errors
-/// The sockets are another user's, or a run answers what is not its JSON.
-pub fn read_all(folder: &Path) -> anyhow::Result<Vec<Group>> {
+/// There are only root's and this user is not root, or a run answers what is not its JSON.
+pub fn read() -> anyhow::Result<Vec<Group>> {
+    let own = folder();
+    let groups = read_all(&own)?;
+    if groups.is_empty() && own != Path::new(ROOTS) {
+        return read_all(Path::new(ROOTS));
+    }
+    Ok(groups)
+}
+
+/// Every run whose socket is in `folder`.
+fn read_all(folder: &Path) -> anyhow::Result<Vec<Group>> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.with_context(|| format!("cannot look into {}", folder.display()))?,

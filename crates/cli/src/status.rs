@@ -1,6 +1,5 @@
 //! `lowtide status`: every run and its connections, once. Knows only what the runs tell (`share`).
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use crate::human;
@@ -15,7 +14,7 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
-    let groups = share::read_all(Path::new(share::FOLDER))?;
+    let groups = share::read()?;
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&groups)?),
         false => print!("{}", table(&groups)),
@@ -33,20 +32,20 @@ fn table(groups: &[Group]) -> String {
 fn one(group: &Group) -> String {
     let mut text = format!(
         "{} (pid {}, target {}): {}\n{} in {}, now {}, yielded {}, added delay {} ms\n",
-        group.name,
+        human::line(&group.name),
         group.pid,
         group.target,
-        group.what,
+        human::head(&human::line(&group.what), 200),
         human::bytes(group.bytes),
         human::span(group.running_s),
         human::rate(group.rate_bps),
         human::span(group.yielded_s),
         human::ms(group.added_delay_ms),
     );
-    if group.flows.is_empty() {
-        return text + "  no connection\n";
-    }
-    text += &line(["from", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned));
+    text += &match group.flows.as_slice() {
+        [] => "  no connection\n".to_owned(),
+        _ => line(["from", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned)),
+    };
     group.flows.iter().for_each(|f| text += &line(cells(f)));
     if group.connections_left_alone > 0 {
         text += &format!("  {} left alone: open before lowtide came, window scale unknown\n", group.connections_left_alone);
@@ -95,6 +94,14 @@ mod tests {
         assert_eq!(lines[3], ["[2001:db8::1]:443", "19.3M", "20.0", "3.0", "64.0k", "12", "avoidance", "timestamps"]);
         assert_eq!(lines[4], ["0", "–", "–", "0", "0"]);
         assert!(text.lines().all(|l| l.chars().count() <= 110), "{text}");
+    }
+
+    #[test]
+    fn what_is_left_alone_is_told_without_any_other_connection_and_a_script_takes_one_line() {
+        let what = "sh -c echo a\necho \x1b[31mb".to_owned();
+        let text = table(&[Group { name: "a\nb".into(), what, connections_left_alone: 2, ..Group::default() }]);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(!text.contains('\x1b') && text.contains("2 left alone") && text.contains("no connection"), "{text}");
     }
 
     #[test]

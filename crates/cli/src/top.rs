@@ -4,7 +4,6 @@ mod model;
 mod view;
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -49,7 +48,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn look(model: &mut Model) -> anyhow::Result<()> {
-    model.update(share::read_all(Path::new(share::FOLDER))?);
+    model.update(share::read()?);
     Ok(())
 }
 

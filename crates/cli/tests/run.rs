@@ -198,6 +198,42 @@ fn under_sudo_the_command_runs_as_the_caller() {
     assert_eq!(text.lines().collect::<Vec<_>>(), ["65534"; 3]);
 }
 
+/// As doctor says: with three capabilities and a group of one's own, root is not needed.
+#[test]
+fn with_capabilities_and_a_group_of_its_own_a_user_who_is_not_root_manages() {
+    let test = "with_capabilities_and_a_group_of_its_own_a_user_who_is_not_root_manages";
+    if !can_manage(test) {
+        return;
+    }
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let folder = tempfile::Builder::new().permissions(readable).tempdir().expect("a folder can be made");
+    let copy = folder.path().join("copy");
+    fs::copy(env!("CARGO_BIN_EXE_lowtide"), &copy).expect("it can be copied");
+    let group = lowtide_kernel::cgroup::v2_root().expect("it managed").join(format!("of-test-{}-user", std::process::id()));
+    fs::create_dir(&group).expect("a group");
+    for own in [group.clone(), group.join("cgroup.procs"), folder.path().to_owned()] {
+        std::os::unix::fs::chown(&own, Some(65534), Some(65534)).expect("root may");
+    }
+    let inside = "id -u; grep -c ^0::.*-user/lowtide- /proc/self/cgroup; \"$0\" status --json";
+    let words = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps", CAPS, "--ambient-caps", CAPS];
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; exec setpriv {} \"$0\" run --name of-nobody -- sh -c '{inside}' \"$0\"",
+        group.display(),
+        words.join(" ")
+    );
+    let output = Command::new("sh").args(["-c", &script]).arg(&copy).env("XDG_RUNTIME_DIR", folder.path()).output().expect("sh starts");
+    fs::remove_dir(&group).expect("it is empty again");
+    if stderr(&output).contains("setpriv:") {
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {}", stderr(&output));
+        return;
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.starts_with("65534\n1\n") && text.contains("of-nobody"), "{text}{}", stderr(&output));
+}
+
+/// What doctor names.
+const CAPS: &str = "+bpf,+net_admin,+perfmon";
+
 #[test]
 fn a_killed_run_leaves_the_command_alive_and_the_next_run_removes_what_was_left() {
     if !can_manage("a_killed_run_leaves_the_command_alive_and_the_next_run_removes_what_was_left") {
@@ -274,7 +310,7 @@ fn a_process_cgroup_or_unit_that_does_not_exist_is_named() {
         let output = output(&["run", option, value]);
         assert_eq!(output.status.code(), Some(1), "{option}");
         let needs_root = stderr(&output).contains("CAP_BPF");
-        assert!(stderr(&output).contains(value) || needs_root, "{option}: {}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("{option} {value}")) || needs_root, "{option}: {}", stderr(&output));
     }
 }
 
@@ -292,6 +328,33 @@ fn where_no_mount_shows_the_hierarchy_it_is_reached_all_the_same_and_the_mount_g
     let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().expect("unshare starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text == "lowtide-\n0\n" || text.starts_with("lowtide-\n/run/lowtide/cgroup/lowtide-"), "{text}{}", stderr(&output));
+}
+
+#[test]
+fn a_process_that_cannot_be_moved_and_a_unit_without_a_name_are_named_with_the_option() {
+    if !can_manage("a_process_that_cannot_be_moved_and_a_unit_without_a_name_are_named_with_the_option") {
+        return;
+    }
+    let kernel_thread = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd");
+    let pid = if kernel_thread { "2" } else { "0" }; // in a container 2 may be anything
+    for args in [["--pid", pid], ["--unit", ""], ["--cgroup", "/proc"]] {
+        let output = output(&["run", args[0], args[1]]);
+        assert!(output.status.code() == Some(1) && stderr(&output).starts_with(&format!("lowtide: {}", args[0])), "{}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_shell_may_have_itself_managed_by_its_child_and_ends_it_by_ending() {
+    if !can_manage("a_shell_may_have_itself_managed_by_its_child_and_ends_it_by_ending") {
+        return;
+    }
+    // The child is in the group that it manages: when the shell has gone it is alone there, and that is the end.
+    let script =
+        format!("{} run --quiet --pid $$ & until grep -q lowtide- /proc/self/cgroup; do sleep 0.05; done", env!("CARGO_BIN_EXE_lowtide"));
+    // The child holds the pipe: it is read to its end when the child has gone.
+    let output = Command::new("sh").args(["-c", &script]).output().expect("sh starts");
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 /// Sends `text` to the first who connects; the port.

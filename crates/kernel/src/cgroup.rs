@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::thread;
@@ -54,8 +55,7 @@ pub fn of_process(pid: u32) -> Result<PathBuf> {
 }
 
 impl Group {
-    /// Makes a group of our own below the group this process is in, named after `name` and this process, and removes the
-    /// groups that dead runs left there.
+    /// Makes a group of our own below the group this process is in, named after `name` and this process.
     ///
     /// # Errors
     /// No v2 hierarchy, or no permission to make a group in it.
@@ -68,9 +68,11 @@ impl Group {
             })
             .find(|path| !path.exists())
             .ok_or_else(|| anyhow!("{}: a hundred groups of this process exist already; end some of them", parent.display()))?;
-        remove_leftovers(&parent);
         fs::create_dir(&path)
-            .with_context(|| format!("{}: the cgroup cannot be made; run as root (sudo) or delegate the group", path.display()))?;
+            .with_context(|| format!(
+                "{}: the cgroup cannot be made; run as root (sudo), or in a group that is yours: systemd-run --user --scope -p Delegate=yes lowtide run …",
+                path.display()
+            ))?;
         Ok(Group { path, owned: true })
     }
 
@@ -98,8 +100,9 @@ impl Group {
     /// No such process, or no permission.
     pub fn join(&self, pid: u32) -> Result<()> {
         let file = self.path.join("cgroup.procs");
-        fs::write(&file, pid.to_string())
-            .with_context(|| format!("{}: process {pid} cannot be moved into the group; is it alive, are you root?", file.display()))
+        fs::write(&file, pid.to_string()).with_context(|| {
+            format!("{}: process {pid} cannot be moved into the group; is it alive and no kernel thread, are you root?", file.display())
+        })
     }
 
     /// The processes in the group and in the groups below it.
@@ -156,14 +159,34 @@ fn empty(path: &Path) {
     }
 }
 
-/// Removes the groups in `parent` whose owner is dead.
-fn remove_leftovers(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if owner(&path).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            empty(&path);
-            // Another run may be removing it at the same moment.
-            let _busy = fs::remove_dir(&path);
+/// Removes the groups whose owner is dead, wherever the run was started that left them. From inside a container the owners of
+/// groups outside cannot be seen, and would seem dead: there, only those beside our own.
+pub fn remove_leftovers() {
+    let own = || of_process(process::id()).ok();
+    if let Some(from) = if in_first_pid_namespace() { v2_root().ok() } else { own() } {
+        remove_below(&from, in_first_pid_namespace());
+    }
+}
+
+/// The first namespace's inode is the kernel's constant (PROC_PID_INIT_INO).
+fn in_first_pid_namespace() -> bool {
+    fs::metadata("/proc/self/ns/pid").is_ok_and(|m| m.ino() == 0xEFFF_FFFC)
+}
+
+fn remove_below(from: &Path, deep: bool) {
+    let mut folders = vec![from.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+            let path = entry.path();
+            match owner(&path) {
+                Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
+                    empty(&path);
+                    // Another run may be removing it at the same moment.
+                    let _busy = fs::remove_dir(&path);
+                }
+                None if deep => folders.push(path),
+                _ => {}
+            }
         }
     }
 }
@@ -186,5 +209,18 @@ mod tests {
         assert_eq!(owner(Path::new("/x/lowtide-bench")), None);
         assert_eq!(owner(Path::new("/x/user.slice")), None);
         assert_eq!(clean("a b/../c"), "a-b-..-c");
+    }
+
+    #[test]
+    fn groups_of_the_dead_are_removed_at_any_depth_and_those_of_the_living_are_not() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (dead, alive) = ("user.slice/session-3.scope/lowtide-4194305-curl", format!("session-4.scope/lowtide-{}-x", process::id()));
+        for group in [dead, alive.as_str()] {
+            fs::create_dir_all(root.path().join(group)).expect("made");
+        }
+        remove_below(root.path(), false);
+        assert!(root.path().join(dead).exists(), "it lies deeper");
+        remove_below(root.path(), true);
+        assert!(!root.path().join(dead).exists() && root.path().join(alive).exists());
     }
 }

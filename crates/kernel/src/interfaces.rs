@@ -67,26 +67,21 @@ impl Interfaces {
         let namespace = File::open(path).with_context(|| format!("{path}: the network namespace cannot be opened"))?;
         let inode = namespace.metadata()?.ino();
         let attached = &mut self.attached;
-        // A thread of its own enters the namespace: ours must not change.
-        thread::scope(|scope| {
-            let work = || -> Result<()> {
-                setns(&namespace, CloneFlags::CLONE_NEWNET)
-                    .with_context(|| format!("{path}: the namespace cannot be entered; CAP_SYS_ADMIN is needed"))?;
-                let present: Vec<u32> = if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect();
-                attached.retain(|(ns, index), _| *ns != inode || present.contains(index));
-                for index in present {
-                    for owner in dead {
-                        // Most left nothing here.
-                        let _none = filter(program, index, *owner).detach();
-                    }
-                    if let std::collections::btree_map::Entry::Vacant(entry) = attached.entry((inode, index)) {
-                        entry.insert(attach(program, index, &namespace)?);
-                    }
+        inside(&namespace, || -> Result<()> {
+            let present: Vec<u32> = if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect();
+            attached.retain(|(ns, index), _| *ns != inode || present.contains(index));
+            for index in present {
+                for owner in dead {
+                    // Most left nothing here.
+                    let _none = filter(program, index, *owner).detach();
                 }
-                Ok(())
-            };
-            scope.spawn(work).join().map_err(|_| anyhow!("{path}: attaching to its interfaces failed"))?
-        })?;
+                if let std::collections::btree_map::Entry::Vacant(entry) = attached.entry((inode, index)) {
+                    entry.insert(attach(program, index, &namespace)?);
+                }
+            }
+            Ok(())
+        })
+        .with_context(|| format!("{path}: the namespace cannot be entered; CAP_SYS_ADMIN is needed"))??;
         Ok(inode)
     }
 
@@ -94,6 +89,18 @@ impl Interfaces {
     pub(crate) fn count(&self) -> usize {
         self.attached.len()
     }
+}
+
+/// Does `work` in `namespace`. Another than our own is entered by a thread of its own, for ours must not change; to stay where one
+/// is takes no CAP_SYS_ADMIN.
+fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> Result<T> {
+    if namespace.metadata()?.ino() == fs::metadata("/proc/self/ns/net")?.ino() {
+        return Ok(work());
+    }
+    thread::scope(|scope| {
+        let there = || setns(namespace, CloneFlags::CLONE_NEWNET).map(|()| work());
+        scope.spawn(there).join().map_err(|_| anyhow!("the thread that entered it has failed"))?.map_err(Into::into)
+    })
 }
 
 fn attach(program: BorrowedFd<'_>, index: u32, namespace: &File) -> Result<Attachment> {
@@ -133,15 +140,9 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         if let Attachment::Clsact { program, index, namespace } = self {
             let (program, index) = (program.as_fd(), *index);
-            thread::scope(|scope| {
-                let detach = || {
-                    // The interface or its namespace may be gone, and its filters with it.
-                    let _gone =
-                        setns(&*namespace, CloneFlags::CLONE_NEWNET).is_ok() && filter(program, index, std::process::id()).detach().is_ok();
-                };
-                // A thread that cannot be had leaves a filter that falls silent by itself (ALIVE_NS).
-                let _detached = scope.spawn(detach).join();
-            });
+            // The interface or its namespace may be gone, and its filters with it; what cannot be reached falls silent by itself
+            // (ALIVE_NS).
+            let _gone = inside(namespace, || filter(program, index, std::process::id()).detach().is_ok());
         }
     }
 }

@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, anyhow, bail};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, Program};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, Program};
 
 use crate::attach::{Config, Target};
 use crate::interfaces::has_tcx;
@@ -114,9 +115,33 @@ pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
         };
         program.set_autoload(wanted);
     }
+    let everything = std::env::var_os(LOG).is_some();
+    if !everything {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, overhear)));
+    }
     open.load().map_err(|e| {
-        anyhow!("the kernel refuses the BPF programs: {e:#}; `lowtide doctor` says what this machine lacks (BTF, CAP_BPF and CAP_NET_ADMIN are needed)")
+        let said = SAID.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default();
+        let why = reason(&said).map_or_else(String::new, |line| format!(": {line}"));
+        anyhow!("the kernel refuses the BPF programs: {e:#}{why} (more: lowtide doctor; the verifier in full: {LOG}=1)")
     })
+}
+
+/// Set, libbpf prints what it has to say.
+const LOG: &str = "LOWTIDE_VERIFIER_LOG";
+
+/// What libbpf has said: on a refusal that is a screen of registers, of which one line is for people.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+fn overhear(_level: PrintLevel, text: String) {
+    if let Ok(mut said) = SAID.lock() {
+        *said += &text;
+    }
+}
+
+/// The verifier's last word before its statistics.
+fn reason(said: &str) -> Option<&str> {
+    let log = said.split("-- END PROG LOAD LOG --").next().filter(|log| log.len() < said.len())?;
+    log.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("processed "))
 }
 
 fn configure(open: &mut OpenObject, config: &Config) -> Result<()> {
@@ -132,4 +157,18 @@ fn configure(open: &mut OpenObject, config: &Config) -> Result<()> {
 /// A program's descriptor, for attachments that libbpf-rs does not wrap.
 pub(crate) fn descriptor<'a>(program: &'a Program<'_>) -> BorrowedFd<'a> {
     program.as_fd()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_refusal_the_verifiers_last_word_is_told() {
+        let log = "libbpf: prog 'receive': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\n34: (85) call bpf_skc_to_tcp_sock#137\n\
+                   program of this type cannot use helper bpf_skc_to_tcp_sock#137\nprocessed 34 insns (limit 1000000)\n\
+                   -- END PROG LOAD LOG --\nlibbpf: prog 'receive': failed to load: -EINVAL\n";
+        assert_eq!(reason(log), Some("program of this type cannot use helper bpf_skc_to_tcp_sock#137"));
+        assert_eq!(reason("libbpf: failed to load object"), None);
+    }
 }

@@ -31,12 +31,13 @@ pub struct Features {
 
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 impl Features {
     /// Looks at the running machine.
     pub fn detect() -> Features {
-        Features { list: vec![btf(), cgroup_v2(), bpf_capability(), net_admin(), tcx(), timestamps(), jit()] }
+        Features { list: vec![btf(), cgroup_v2(), bpf_capability(), perfmon(), net_admin(), tcx(), timestamps(), jit()] }
     }
 
     /// Whether nothing required is missing.
@@ -98,26 +99,24 @@ fn may(found: bool, what: &str) -> String {
     }
 }
 
+/// For who is not root. The group of a login session is root's; systemd gives a user one on demand.
+const CAPABILITIES: &str = "run with sudo, or: setcap cap_bpf,cap_net_admin,cap_perfmon+ep on the binary, and a group of one's own: \
+                            systemd-run --user --scope -p Delegate=yes lowtide run …";
+
 fn bpf_capability() -> Feature {
     let found = has(CAP_BPF) || has(CAP_SYS_ADMIN);
-    Feature {
-        name: "CAP_BPF",
-        found,
-        required: true,
-        detail: may(found, "load BPF programs"),
-        remedy: "run with sudo, or: setcap cap_bpf,cap_net_admin,cap_perfmon+ep on the binary",
-    }
+    Feature { name: "CAP_BPF", found, required: true, detail: may(found, "load BPF programs"), remedy: CAPABILITIES }
+}
+
+/// The receiver looks at the kernel's own TCP socket (`bpf_skc_to_tcp_sock`).
+fn perfmon() -> Feature {
+    let found = has(CAP_PERFMON) || has(CAP_SYS_ADMIN);
+    Feature { name: "CAP_PERFMON", found, required: true, detail: may(found, "read kernel structures in BPF"), remedy: CAPABILITIES }
 }
 
 fn net_admin() -> Feature {
     let found = has(CAP_NET_ADMIN);
-    Feature {
-        name: "CAP_NET_ADMIN",
-        found,
-        required: true,
-        detail: may(found, "attach to interfaces"),
-        remedy: "run with sudo, or: setcap cap_bpf,cap_net_admin,cap_perfmon+ep on the binary",
-    }
+    Feature { name: "CAP_NET_ADMIN", found, required: true, detail: may(found, "attach to interfaces"), remedy: CAPABILITIES }
 }
 
 /// The kernel's version as (major, minor).

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
 use nix::fcntl::OFlag;
@@ -28,6 +29,8 @@ pub struct Start<'a> {
 pub enum Failed {
     #[error("there is no command `{0}`: check its spelling, or give its path")]
     Missing(String),
+    #[error("`{0}` is there, but what runs it is not: see its first line (#!), or which dynamic loader it wants")]
+    NoInterpreter(String),
     #[error("`{0}` cannot be executed: {1}")]
     NotExecutable(String, io::Error),
     #[error("cannot {0} for `{1}`: {2}")]
@@ -39,7 +42,7 @@ impl Failed {
     pub fn code(&self) -> u8 {
         match self {
             Failed::Missing(_) => 127,
-            Failed::NotExecutable(..) => 126,
+            Failed::NoInterpreter(_) | Failed::NotExecutable(..) => 126,
             Failed::Before(..) => 1,
         }
     }
@@ -75,6 +78,8 @@ pub fn start(start: Start) -> Result<Child, Failed> {
         let mut step = [0];
         match (reader.read(&mut step), e.kind()) {
             (Ok(1), _) => before(usize::from(step[0]), e),
+            // execve(2) says the same of a missing file and of a missing interpreter.
+            (_, io::ErrorKind::NotFound) if name.contains('/') && Path::new(&name).exists() => Failed::NoInterpreter(name),
             (_, io::ErrorKind::NotFound) => Failed::Missing(name),
             _ => Failed::NotExecutable(name, e),
         }
@@ -125,6 +130,16 @@ mod tests {
         let missing = run(&["no-such-command-of-lowtide"]).expect_err("there is none");
         assert_eq!((missing.code(), missing.to_string().contains("no-such-command-of-lowtide")), (127, true));
         assert_eq!(run(&["/etc/passwd"]).expect_err("it is data").code(), 126);
+    }
+
+    #[test]
+    fn a_script_without_its_interpreter_is_not_called_missing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/no/such/shell\n").expect("written");
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+        let failed = run(&[&script.display().to_string()]).expect_err("nothing can run it");
+        assert_eq!((failed.code(), failed.to_string().contains("#!")), (126, true), "{failed}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Child;
 
 use anyhow::Context;
-use lowtide_kernel::cgroup::Group;
+use lowtide_kernel::cgroup::{self, Group};
 use lowtide_kernel::{Config, FlowSnapshot, Receiver, Totals};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -22,6 +22,9 @@ use crate::share::{self, Server};
 /// How often interfaces that are new are looked for, and rates measured. Milliseconds.
 const TICK_MS: u16 = 1000;
 
+/// Nothing that `doctor` looks for is missing.
+const REFUSES: &str = "this machine has what it takes, and still refuses (more: lowtide doctor)";
+
 /// Fields are dropped in this order: the programs let go before the group is removed.
 pub struct Managed {
     receiver: Receiver,
@@ -33,15 +36,16 @@ pub struct Managed {
 impl Managed {
     /// Makes or opens the group and attaches; processes that run already are moved last.
     pub fn start(target: &Target, config: &Config) -> anyhow::Result<Managed> {
-        share::remove_leftovers(Path::new(share::FOLDER));
+        cgroup::remove_leftovers();
+        share::remove_leftovers(&share::folder());
         let group = match target {
             Target::Cgroup(path, _) => Group::open(path)?,
-            _ => Group::create(&config.name)?,
+            _ => Group::create(&config.name).context(REFUSES)?,
         };
-        let receiver = Receiver::attach(group.path(), config)?;
-        let server = Server::open(Path::new(share::FOLDER))?;
+        let receiver = Receiver::attach(group.path(), config).context(REFUSES)?;
+        let server = Server::open(&share::folder())?;
         let origins = match target {
-            Target::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid))?),
+            Target::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
             _ => None,
         };
         Ok(Managed { receiver, server, group, origins })
@@ -86,7 +90,8 @@ impl Managed {
 
     fn has_ended(&self) -> bool {
         match &self.origins {
-            Some(_) => self.group.processes().map_or(true, |p| p.is_empty()),
+            // We may be a descendant of what we manage: alone, we have nothing to wait for.
+            Some(_) => self.group.processes().map_or(true, |all| all.iter().all(|p| *p == std::process::id())),
             None => !self.path().exists(),
         }
     }

@@ -29,11 +29,16 @@ impl Target {
             return Ok(Target::Process(pid));
         }
         if let Some(path) = &args.cgroup {
+            cgroup::Group::open(path).with_context(|| format!("--cgroup {}", path.display()))?;
             return Ok(Target::Cgroup(path.clone(), path.display().to_string()));
         }
         let Some(unit) = &args.unit else { return Ok(Target::Command(args.command.clone())) };
+        if unit.is_empty() || unit.contains('/') {
+            bail!("--unit {unit:?}: is no name of a unit; give one as in `systemctl status NAME.service`, or a path with --cgroup");
+        }
         let root = cgroup::v2_root()?;
-        match find(&root, unit) {
+        // As systemctl has it, a name without a kind is a service's.
+        match find(&root, unit).or_else(|| find(&root, &format!("{unit}.service"))) {
             Some(path) => Ok(Target::Cgroup(path, unit.clone())),
             None => bail!("--unit {unit}: no cgroup of this name below {}: is it running? (systemctl status {unit})", root.display()),
         }

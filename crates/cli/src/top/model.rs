@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 
+use crate::human;
 use crate::share::{Flow, Group};
 
 /// Looks kept a flow: more than a wide terminal has columns for.
@@ -76,7 +77,10 @@ pub struct Model {
 
 impl Model {
     /// Takes a new look. The past of flows that are gone goes too.
-    pub fn update(&mut self, groups: Vec<Group>) {
+    pub fn update(&mut self, mut groups: Vec<Group>) {
+        for group in &mut groups {
+            (group.name, group.what) = (human::line(&group.name), human::line(&group.what));
+        }
         let mut past = HashMap::new();
         for (group, flow) in groups.iter().flat_map(|g| g.flows.iter().map(move |f| (g, f))) {
             let key = (group.pid, flow.id);
