@@ -18,6 +18,7 @@ use lowtide_scenario::{ResultDir, Scenario};
 use self::suite::{Row, Table};
 use crate::lab;
 use crate::lab::pool::{self, Run};
+use crate::stdout;
 
 /// Measure a suite in the laboratory and set it beside what it must reach
 ///
@@ -70,11 +71,11 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let parts = tables.iter().map(|table| Ok((table, measured::read(table, &out)?))).collect::<Result<Vec<_>>>()?;
     if args.json {
         let rows: Vec<_> = parts.iter().flat_map(|(_, rows)| rows).collect();
-        println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "suite": args.suite, "rows": rows }))?);
+        stdout::line(serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "suite": args.suite, "rows": rows }))?)?;
     } else if args.markdown {
-        print!("{}", show::markdown(&parts));
+        stdout::print(show::markdown(&parts))?;
     } else {
-        print!("{}", show::text(&parts));
+        stdout::print(show::text(&parts))?;
     }
     let numbers = || parts.iter().flat_map(|(_, rows)| rows).flat_map(|row| &row.numbers);
     let (asked, missed) = (numbers().filter(|n| n.met.is_some()).count(), numbers().filter(|n| n.met == Some(false)).count());

@@ -4,7 +4,9 @@
 mod real;
 mod simulated;
 
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -13,6 +15,7 @@ use serde::Serialize;
 
 use crate::lab;
 use crate::report::{Curve, Form, Page, Plot};
+use crate::stdout;
 
 /// See what lowtide does, on real network stacks inside this machine: under three minutes
 ///
@@ -87,18 +90,28 @@ struct Row {
 }
 
 pub fn main(args: &Args) -> Result<ExitCode> {
-    let seen = if args.sim { simulated::run()? } else { real::run()? };
+    let for_real = if args.sim { None } else { Some(real::ready()?) };
+    let unwritable = || format!("--html {}: cannot be written", args.html.display());
+    may_write(&args.html).with_context(unwritable)?;
+    let seen = for_real.as_ref().map_or_else(simulated::run, real::run)?;
     let rows: Vec<Row> = ACTS.iter().zip(&seen).map(|(act, seen)| row(act, seen)).collect();
-    page(&rows, &seen, args.sim).write(&args.html).with_context(|| format!("--html {}: cannot be written", args.html.display()))?;
+    page(&rows, &seen, args.sim).write(&args.html).with_context(unwritable)?;
     if args.json {
         let summaries: Vec<_> = seen.iter().map(|s| &s.summary).collect();
-        println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "acts": rows, "summaries": summaries }))?);
+        stdout::line(serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "acts": rows, "summaries": summaries }))?)?;
     } else {
-        print(&rows, args.sim);
+        stdout::print(table(&rows, args.sim))?;
     }
     seen.iter().for_each(|s| lab::warn_if_stalled(&s.summary));
     eprintln!("lowtide: time series in {}", args.html.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the page can be written is known before the acts, not three minutes later. Leaves everything as it was.
+fn may_write(path: &Path) -> io::Result<()> {
+    let is_new = !path.exists();
+    OpenOptions::new().append(true).create(true).open(path)?;
+    if is_new { fs::remove_file(path) } else { Ok(()) }
 }
 
 fn scenario(act: &Act) -> Result<Scenario> {
@@ -148,17 +161,18 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-fn print(rows: &[Row], simulated: bool) {
+fn table(rows: &[Row], simulated: bool) -> String {
     let where_ = if simulated { "simulated: " } else { "" };
-    println!("{where_}20 Mbit/s, 20 ms, 500 ms of buffer; a call, a page each 2.5 s, a download\n");
-    println!("{:<27} {:>22} {:>9} {:>9}", "", "call: added delay p50", "p95", "max");
+    let mut text = format!("{where_}20 Mbit/s, 20 ms, 500 ms of buffer; a call, a page each 2.5 s, a download\n\n");
+    text += &format!("{:<27} {:>22} {:>9} {:>9}\n", "", "call: added delay p50", "p95", "max");
     for cells in rows.iter().map(cells) {
-        println!("{:<27} {:>22} {:>9} {:>9}", cells[0], cells[1], cells[2], cells[3]);
+        text += &format!("{:<27} {:>22} {:>9} {:>9}\n", cells[0], cells[1], cells[2], cells[3]);
     }
-    println!("\n{:<27} {:>13} {:>15} {:>13} {:>9}", "", HEAD[4], HEAD[5], HEAD[6], "in use");
+    text += &format!("\n{:<27} {:>13} {:>15} {:>13} {:>9}\n", "", HEAD[4], HEAD[5], HEAD[6], "in use");
     for cells in rows.iter().map(cells) {
-        println!("{:<27} {:>13} {:>15} {:>13} {:>9}", cells[0], cells[4], cells[5], cells[6], cells[7]);
+        text += &format!("{:<27} {:>13} {:>15} {:>13} {:>9}\n", cells[0], cells[4], cells[5], cells[6], cells[7]);
     }
+    text
 }
 
 fn page(rows: &[Row], seen: &[Seen], simulated: bool) -> Page {

@@ -8,6 +8,7 @@ use lowtide_kernel::{Config, Receiver};
 use serde::Serialize;
 
 use crate::hierarchy;
+use crate::stdout;
 
 /// What this machine has of what `run` needs, and how to get the rest; exit code 1 if `run` cannot work
 #[derive(clap::Args)]
@@ -32,8 +33,8 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let refusal = features.ready().then(attempt).and_then(Result::err).map(|e| format!("{e:#}"));
     let report = Report { schema: 1, ready: features.ready() && refusal.is_none(), features: features.list, refusal };
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&report)?),
-        false => print!("{}", text(&report)),
+        true => stdout::line(serde_json::to_string_pretty(&report)?)?,
+        false => stdout::print(text(&report))?,
     }
     Ok(if report.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -10,9 +10,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use lowtide_lab::run::Options;
 use lowtide_lab::{link, run, series, site};
-use lowtide_scenario::{ResultDir, Scenario, Summary};
+use lowtide_scenario::{Part, Scenario, Summary};
 
 use crate::human;
+use crate::sim::Assignment;
+use crate::stdout;
 
 /// Run a scenario on this machine's real network stacks
 ///
@@ -27,36 +29,40 @@ pub struct Args {
     out: PathBuf,
     /// Change one value of the scenario: topology.rtt_ms=60, flows.bulk.cc=bbr
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    set: Vec<Assignment>,
     /// Print summary.json instead of a table
     #[arg(long)]
     json: bool,
 }
 
 pub fn main(args: &Args) -> Result<ExitCode> {
-    let scenario = args.set.iter().try_fold(Scenario::load(&args.scenario)?, |scenario, set| {
-        let (key, value) = set.split_once('=').with_context(|| format!("--set {set}: it is KEY=VALUE"))?;
-        Ok::<_, anyhow::Error>(scenario.with(key, lowtide_scenario::scenario::value(value))?)
-    })?;
+    let scenario = args.set.iter().try_fold(Scenario::load(&args.scenario)?, |scenario, set| scenario.with(&set.key, set.value()))?;
     let options = options()?;
+    // Whether it can be written is known before the run, not after it.
+    let unwritable = || format!("--out {}: cannot be written", args.out.display());
+    let part = Part::begin(&args.out).with_context(unwritable)?;
     eprintln!("lowtide: {} runs for {}", scenario.name, human::span(scenario.duration_s));
     let outcome = run::run(&scenario, &options)?;
-    ResultDir::write(&args.out, &scenario.to_toml()?, &outcome.summary, Some(&series::of(&outcome)))
-        .with_context(|| format!("--out {}: cannot be written", args.out.display()))?;
+    part.finish(&scenario.to_toml()?, &outcome.summary, Some(&series::of(&outcome))).with_context(unwritable)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&outcome.summary)?);
+        stdout::line(serde_json::to_string_pretty(&outcome.summary)?)?;
     } else {
-        print!("{}", table(&outcome.summary));
+        stdout::print(table(&outcome.summary))?;
     }
     warn_if_stalled(&outcome.summary);
     Ok(ExitCode::SUCCESS)
 }
 
-/// What every run of the laboratory needs, after it is certain that this process may make one.
-pub fn options() -> Result<Options> {
+/// Whether this process may make a laboratory.
+pub fn may_run() -> Result<()> {
     site::ready().context(
         "the laboratory makes network namespaces and TUN devices, for which Linux wants root: run it with sudo, or the same scenario with `lowtide sim`",
-    )?;
+    )
+}
+
+/// What every run of the laboratory needs, after it is certain that this process may make one.
+pub fn options() -> Result<Options> {
+    may_run()?;
     if !link::may_run_first() {
         eprintln!(
             "lowtide: the link cannot be put before other programs (SCHED_FIFO needs CAP_SYS_NICE, and a cgroup with real-time time): leave the machine otherwise idle"

@@ -3,7 +3,7 @@
 //! A subcommand is one file with `Args` (clap) and `main(Args) -> anyhow::Result<ExitCode>`, and three lines here:
 //! its `mod`, its variant, its arm.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the command is what prints")]
+#![expect(clippy::print_stderr, reason = "the command is what prints")]
 
 mod bench;
 mod demo;
@@ -11,6 +11,7 @@ mod doctor;
 mod hierarchy;
 mod human;
 mod lab;
+mod made_by;
 mod man;
 mod papers;
 mod plot;
@@ -19,6 +20,7 @@ mod run;
 mod share;
 mod sim;
 mod status;
+mod stdout;
 mod top;
 
 use std::process::ExitCode;

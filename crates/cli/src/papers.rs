@@ -11,26 +11,28 @@ mod outcome;
 mod page;
 mod tracks;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Subcommand;
 
+use crate::stdout;
 use experiment::{Experiment, Extent};
 use outcome::Outcome;
 
-/// Reproduces the papers' figures and tables.
+/// Reproduce the papers' figures and tables.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
     /// The folder of experiments.
-    #[arg(long, default_value = "papers", global = true)]
+    #[arg(long, value_name = "DIR", default_value = "papers", global = true)]
     experiments: PathBuf,
-    /// Where results and the report go; what is there already is not run again.
-    #[arg(long, default_value = "results/papers", global = true)]
+    /// Where results and the report go; what this build has already run is not run again.
+    #[arg(long, value_name = "DIR", default_value = "results/papers", global = true)]
     out: PathBuf,
 }
 
@@ -55,7 +57,7 @@ struct Run {
     #[arg(long)]
     lab: bool,
     /// Simulations at a time; the machine's cores if absent.
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     jobs: Option<usize>,
     /// Laboratory runs at a time; each needs about a fifth of a processor for 20 Mbit/s.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
@@ -93,16 +95,32 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         Action::List => {
             for experiment in experiment::load_all(&args.experiments, &[])? {
                 let lab = if experiment.lab.is_some() { 'L' } else { ' ' };
-                println!("{:<28} {lab} {} ({} claims)", experiment.id, experiment.title, experiment.claims.len());
+                let claims = experiment.claims.len();
+                stdout::line(format_args!("{:<28} {lab} {} ({claims} claims)", experiment.id, experiment.title))?;
             }
         }
         Action::Run(run) => return run_wanted(run, &folders, &experiment::load_all(&args.experiments, &run.which)?),
         Action::Report => {
             let experiments = experiment::load_all(&args.experiments, &[])?;
-            println!("{}", page::write(&folders.out, &outcome::all(&folders, &experiments)?)?.display());
+            let outcomes = judged(&folders, &experiments)?;
+            if outcomes.iter().all(|o| o.extent.is_none()) {
+                bail!("{}: no complete result of any experiment; `lowtide papers run` makes them", folders.out.display());
+            }
+            stdout::line(page::write(&folders.out, &outcomes)?.display())?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// All that there is, read and judged; says so, for it takes its time, and how much of it is another build's.
+fn judged<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<Outcome<'a>>> {
+    eprintln!("reading the results, judging the claims");
+    let outcomes = outcome::all(folders, experiments)?;
+    let stale: usize = outcomes.iter().map(|o| o.stale).sum();
+    if stale > 0 {
+        eprintln!("{stale} of the runs are of another build of lowtide; `lowtide papers run` makes them anew");
+    }
+    Ok(outcomes)
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long it took is for people")]
@@ -118,14 +136,14 @@ fn run_wanted(run: &Run, folders: &Folders, experiments: &[Experiment]) -> Resul
         let owed = experiments.iter().filter(|e| beside(e)).map(|e| jobs::of(&folders.out, e, extent)).collect::<Result<Vec<_>>>()?;
         jobs::simulate(&owed.into_iter().flatten().collect::<Vec<_>>(), run.jobs)?;
     }
-    let outcomes = outcome::all(folders, experiments)?;
+    let outcomes = judged(folders, experiments)?;
     let report = page::write(&folders.out, &outcomes)?;
     let wanted: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &run.which)).collect();
     if run.json {
         let claims: Vec<serde_json::Value> = wanted.iter().flat_map(|o| o.json()).collect();
-        println!("{}", serde_json::to_string_pretty(&claims)?);
+        stdout::line(serde_json::to_string_pretty(&claims)?)?;
     } else {
-        print_claims(&wanted);
+        stdout::print(claims(&wanted))?;
     }
     let (met, decided, unexplained) = wanted.iter().map(|o| o.counts()).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
     eprintln!("{met} of {decided} claims met, {unexplained} of the others without an explanation; {:.0} s", began.elapsed().as_secs_f64());
@@ -137,18 +155,21 @@ fn run_wanted(run: &Run, folders: &Folders, experiments: &[Experiment]) -> Resul
     Ok(if run.check && unexplained > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn print_claims(outcomes: &[&Outcome]) {
+fn claims(outcomes: &[&Outcome]) -> String {
+    let mut text = String::new();
     for outcome in outcomes {
+        let id = &outcome.experiment.id;
         for verdict in &outcome.verdicts {
-            println!("{:<28} {:<4} {:<19} {}", outcome.experiment.id, verdict.claim.id, verdict.word(), verdict.claim.says);
+            let _ = writeln!(text, "{id:<28} {:<4} {:<19} {}", verdict.claim.id, verdict.word(), verdict.claim.says);
         }
         let (close, apart) = (outcome.lab.iter().filter(|c| c.close).count(), outcome.lab.iter().filter(|c| c.is_apart()).count());
         if !outcome.lab.is_empty() {
-            println!(
-                "{:<28} lab  {close} of {} values close to the simulator's, {apart} apart by more than the runs among themselves",
-                outcome.experiment.id,
-                outcome.lab.len()
+            let all = outcome.lab.len();
+            let _ = writeln!(
+                text,
+                "{id:<28} lab  {close} of {all} values close to the simulator's, {apart} apart by more than the runs among themselves"
             );
         }
     }
+    text
 }

@@ -7,8 +7,9 @@ use anyhow::Result;
 use clap::Parser;
 
 use crate::report;
+use crate::stdout;
 
-/// Draws the results in a folder: one self-contained HTML page, and each plot's data as CSV beside it.
+/// Draw the results in a folder: one self-contained HTML page, and each plot's data as CSV beside it.
 ///
 /// One run is shown with its series and distributions; a sweep with curves, or heat maps where two numbers were varied.
 #[derive(Parser)]
@@ -22,6 +23,6 @@ pub struct Args {
 /// # Errors
 /// A folder without results or that cannot be written.
 pub fn main(args: &Args) -> Result<ExitCode> {
-    println!("{}", report::plot_dir(&args.dir)?.display());
+    stdout::line(report::plot_dir(&args.dir)?.display())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -17,13 +17,16 @@ use lowtide_scenario::{Part, ResultDir, Scenario, ScenarioError, Summary};
 use lowtide_sim::run::INTERVAL;
 use lowtide_sim::trace::Request;
 
+use crate::made_by;
+use crate::stdout;
 use progress::Progress;
-use sweep::{Assignment, Run};
+pub use sweep::Assignment;
+use sweep::Run;
 
-/// Runs a scenario in the simulator and prints what each flow got.
+/// Run a scenario in the simulator and print what each flow got.
 ///
-/// The same scenario and seed give the same result on every machine. With `--out`, a run that is already there is not
-/// repeated: an interrupted sweep goes on where it stopped.
+/// The same scenario and seed give the same result on every machine. With `--out`, a run that this build has already made is
+/// not repeated: an interrupted sweep goes on where it stopped.
 #[derive(Parser)]
 pub struct Args {
     /// The scenario (TOML).
@@ -70,7 +73,7 @@ pub struct Args {
 /// A scenario that cannot be run, or a folder that cannot be written.
 pub fn main(args: &Args) -> Result<ExitCode> {
     if args.list {
-        print!("{}", table::list());
+        stdout::print(table::list())?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(file) = &args.scenario else { bail!("which scenario? `lowtide sim SCENARIO.toml`, or `--list`") };
@@ -89,11 +92,11 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let summaries = run_all(&runs, args)?;
     for (run, summary) in runs.iter().zip(&summaries) {
         if args.json {
-            println!("{}", serde_json::to_string(summary)?);
+            stdout::line(serde_json::to_string(summary)?)?;
         } else if runs.len() == 1 {
-            print!("{}", table::one(summary));
+            stdout::print(table::one(summary))?;
         } else {
-            print!("{}", table::line(&run.name, summary));
+            stdout::print(table::line(&run.name, summary))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -131,7 +134,7 @@ fn run_one(run: &Run, args: &Args, several: bool, told: &dyn Fn(f64)) -> Result<
         return Ok((lowtide_sim::run_watched(&run.scenario, run.seed, None, &Request::default(), told)?.summary, true));
     };
     let dir = if several { out.join(run.folder()) } else { out.to_owned() };
-    let text = toml::to_string(&Scenario { seed: run.seed, ..run.scenario.clone() })?;
+    let text = made_by::sign(&toml::to_string(&Scenario { seed: run.seed, ..run.scenario.clone() })?);
     let traced = args.traces(&dir).files().iter().all(|file| dir.join(file).exists());
     if let Some(there) = ResultDir::read(&dir).ok().filter(|there| traced && there.scenario == text) {
         return Ok((there.summary, false));

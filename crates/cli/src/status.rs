@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::human;
 use crate::share::{self, Flow, Group};
+use crate::stdout;
 
 /// What lowtide manages now: groups, connections, delay and window
 #[derive(clap::Args)]
@@ -16,8 +17,8 @@ pub struct Args {
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let groups = share::read()?;
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&groups)?),
-        false => print!("{}", table(&groups)),
+        true => stdout::line(serde_json::to_string_pretty(&groups)?)?,
+        false => stdout::print(table(&groups))?,
     }
     Ok(ExitCode::SUCCESS)
 }

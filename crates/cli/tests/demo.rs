@@ -38,6 +38,14 @@ fn the_table_says_that_it_was_simulated_and_repeats_itself() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_known_before_the_acts() {
+    let output = demo(std::path::Path::new("/no/such/folder"), &["--sim"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    assert!(message.contains("--html /no/such/folder/page.html") && message.lines().count() == 1, "{message}");
+}
+
+#[test]
 fn who_cannot_run_it_for_real_is_offered_the_simulation() {
     let folder = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().expect("a folder can be made");
     let copy = folder.path().join("lowtide");

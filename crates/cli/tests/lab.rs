@@ -100,13 +100,25 @@ fn nothing_is_left_after_ctrl_c() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_written_is_known_before_the_run() {
+    if !root("a_folder_that_cannot_be_written_is_known_before_the_run") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = scenario(dir.path(), QUEUES[0], FLOWS);
+    let output = lowtide(dir.path(), &["lab", &file, "--out", "/proc/result", "--set", "duration_s=600"]).output().expect("lowtide starts");
+    assert!(output.status.code() == Some(1) && text(&output).contains("--out /proc/result: cannot be written"), "{}", text(&output));
+}
+
+#[test]
 fn nothing_is_left_after_an_error() {
     if !root("nothing_is_left_after_an_error") {
         return;
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
     let file = scenario(dir.path(), QUEUES[0], &format!("{FLOWS}[[flows]]\nname = \"odd\"\ncc = \"no_such_control\"\n"));
-    let output = lowtide(dir.path(), &["lab", &file, "--set", "duration_s=600"]).output().expect("lowtide starts");
+    let out = dir.path().join("result").display().to_string();
+    let output = lowtide(dir.path(), &["lab", &file, "--out", &out, "--set", "duration_s=600"]).output().expect("lowtide starts");
     assert!(output.status.code() == Some(1) && text(&output).contains("no_such_control"), "{}", text(&output));
     assert_nothing_left(dir.path());
 }

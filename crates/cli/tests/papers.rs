@@ -53,6 +53,29 @@ fn the_first_figures_hold_and_a_second_run_has_nothing_to_do() {
     assert!(papers(&["report"], out.path()).status.success());
     assert!(out.path().join("report.html").is_file());
     assert_eq!(results(), before);
+    what_another_build_made_is_shown_as_such_and_run_again(out.path(), &chosen);
+}
+
+fn what_another_build_made_is_shown_as_such_and_run_again(out: &Path, chosen: &[&str]) {
+    let before = files(&out.join("bagnulo2023"));
+    let scenario = &before.iter().find(|(file, _)| file.ends_with("scenario.toml")).expect("a result").0;
+    let text = std::fs::read_to_string(scenario).expect("readable");
+    let (_, rest) = text.split_once('\n').expect("a first line");
+    std::fs::write(scenario, format!("# made by lowtide 0.0.1, simulator 0\n{rest}")).expect("writable");
+    let report = papers(&["report"], out);
+    assert!(report.status.success() && String::from_utf8_lossy(&report.stderr).contains("1 of the runs are of another build"));
+    assert!(std::fs::read_to_string(out.join("report.html")).expect("a report").contains("of another build"));
+    assert!(papers(chosen, out).status.success());
+    assert_eq!(std::fs::read_to_string(scenario).expect("readable"), text);
+    let again = files(&out.join("bagnulo2023")).into_iter().filter(|file| !before.contains(file)).count();
+    assert!(again > 0 && again < before.len(), "only what was another build's is made anew, not {again} files of {}", before.len());
+}
+
+#[test]
+fn a_report_of_nothing_is_refused() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let nothing = papers(&["report"], out.path());
+    assert!(!nothing.status.success() && String::from_utf8_lossy(&nothing.stderr).contains("papers run"), "a report of nothing");
 }
 
 #[test]
@@ -69,7 +92,10 @@ fn every_experiment_is_well_formed() {
 #[test]
 fn a_wish_for_nothing_names_what_there_is() {
     let out = tempfile::tempdir().expect("a temporary folder");
-    let run = papers(&["run", "--quick", "bagnulo2033"], out.path());
-    let error = String::from_utf8_lossy(&run.stderr);
-    assert!(!run.status.success() && error.contains("bagnulo2033") && error.contains("kapetanidou2024/fig03"), "{error}");
+    for (wish, near) in [("bagnulo2033", "bagnulo2023"), ("bagnulo2023/fig60", "fig06"), ("", "papers list")] {
+        let run = papers(&["run", "--quick", wish], out.path());
+        let error = String::from_utf8_lossy(&run.stderr);
+        assert!(!run.status.success() && error.contains(&format!("`{wish}`")) && error.contains(near), "{error}");
+        assert!(error.lines().count() == 1 && error.len() < 400, "{error}");
+    }
 }

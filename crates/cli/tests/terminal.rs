@@ -19,6 +19,17 @@ fn a_reader_that_closes_early_ends_the_command_without_a_word() {
 }
 
 #[test]
+fn a_full_disk_is_one_line_and_no_panic() {
+    for args in [&["sim", "--list"] as &[_], &["doctor", "--json"], &["status"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let output = Command::new(LOWTIDE).args(args).stdout(full).output().expect("lowtide starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{args:?}: {said}");
+        assert!(said.contains("standard output cannot be written"), "{args:?}: {said}");
+    }
+}
+
+#[test]
 fn a_terminated_top_gives_the_screen_back() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let pid = folder.path().join("pid");

@@ -89,6 +89,10 @@ impl Part {
             let reason = format!("{} holds files that are no result of lowtide; name another folder", dir.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
         }
+        if dir.file_name().is_none() {
+            let reason = format!("{} has no name of its own, which a result takes when it is whole; name a folder", dir.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
         let part = sibling(dir, "part");
         if part.exists() {
             fs::remove_dir_all(&part)?;
@@ -152,6 +156,13 @@ mod tests {
         assert_eq!((result.scenario.as_str(), &result.summary, &result.series), ("duration_s = 2.0", &summary(), &None));
         assert_eq!(ResultDir::under(root.path()).expect("listable"), [dir]);
         assert_eq!(fs::read_dir(root.path()).expect("listable").count(), 1, "nothing half-written is left");
+    }
+
+    #[test]
+    fn a_folder_without_a_name_is_refused_before_the_run() {
+        let e = Part::begin(Path::new(".")).map(drop).expect_err("the tests' own folder is not empty, and has no name here");
+        let up = Part::begin(Path::new("/")).map(drop).expect_err("nor has this");
+        assert!(e.to_string().contains("name") && up.to_string().contains("name"), "{e}, {up}");
     }
 
     #[test]

@@ -111,7 +111,9 @@ impl Table {
 /// # Errors
 /// A folder or a file that is no suite, or a wish that names no row.
 pub fn load(folder: &Path, only: &[String]) -> Result<Vec<Table>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("{}: no suite of measurements", folder.display()))?;
+    let entries = fs::read_dir(folder).with_context(|| {
+        format!("{}: no suite of measurements; those of lowtide's sources are in bench/, others are named with --suites", folder.display())
+    })?;
     let mut files: Vec<PathBuf> =
         entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
     files.sort();

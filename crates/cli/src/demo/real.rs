@@ -2,27 +2,32 @@
 
 use anyhow::{Context, Result, bail};
 use lowtide_kernel::probe::Features;
-use lowtide_lab::run::{self, Outcome, Trace};
+use lowtide_lab::run::{self, Options, Outcome, Trace};
 use lowtide_lab::{measure, plan};
 
 use super::{ACTS, Call, Seen, scenario, smooth};
 use crate::report::Curve;
 use crate::{doctor, lab};
 
-const OTHERWISE: &str = "it is simulated, without root or BPF, by: lowtide demo --sim";
+const NOT_HERE: &str = "the demo cannot run for real here (`lowtide demo --sim` simulates it, without root or BPF)";
 
-/// Runs the acts one after the other.
-pub fn run() -> Result<Vec<Seen>> {
-    let options = lab::options().context(format!("the demo cannot run for real here; {OTHERWISE}"))?;
+/// What the acts need, where this machine and this user have it.
+pub fn ready() -> Result<Options> {
+    let options = lab::options().context(NOT_HERE)?;
     let features = Features::detect();
     if !features.ready() {
-        bail!("the demo cannot run for real here; {OTHERWISE}\n{}", doctor::explain(&features));
+        bail!("{NOT_HERE}: {}", doctor::explain(&features));
     }
+    Ok(options)
+}
+
+/// Runs the acts one after the other.
+pub fn run(options: &Options) -> Result<Vec<Seen>> {
     let mut seen = Vec::new();
     for (number, act) in ACTS.iter().enumerate() {
         eprintln!("lowtide: {} of {}: {} ({:.0} s)", number + 1, ACTS.len(), act.name, act.seconds);
         let scenario = scenario(act)?;
-        let outcome = run::run(&scenario, &options).with_context(|| act.name)?;
+        let outcome = run::run(&scenario, options).with_context(|| act.name)?;
         seen.push(see(outcome, scenario.warmup_s));
     }
     Ok(seen)

@@ -1,7 +1,7 @@
 //! An experiment of a paper as `papers/<paper>/<figure>.toml` writes it: scenario, sweep, repetitions, and what the paper
 //! reports as claims that can be checked. Knows no simulator and no result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -355,7 +355,9 @@ impl Point {
 /// An unreadable folder or file, or a wish that names nothing.
 pub fn load_all(root: &Path, wanted: &[String]) -> Result<Vec<Experiment>> {
     let mut files: Vec<PathBuf> = Vec::new();
-    for paper in fs::read_dir(root).with_context(|| format!("{}: no folder of experiments", root.display()))? {
+    for paper in fs::read_dir(root).with_context(|| {
+        format!("{}: no folder of experiments; --experiments DIR names it (papers/ of lowtide's sources)", root.display())
+    })? {
         let folder = paper?.path();
         if folder.is_dir() {
             files.extend(
@@ -367,8 +369,7 @@ pub fn load_all(root: &Path, wanted: &[String]) -> Result<Vec<Experiment>> {
     let all = files.iter().map(|path| Experiment::load(root, path)).collect::<Result<Vec<_>>>()?;
     for wish in wanted {
         if !all.iter().any(|e| matches(&e.id, wish)) {
-            let ids: Vec<&str> = all.iter().map(|e| e.id.as_str()).collect();
-            bail!("no experiment `{wish}`; there are {}", ids.join(", "));
+            bail!("no experiment `{wish}`; {}", nearest(&all, wish));
         }
     }
     if let Some((by, id)) =
@@ -390,6 +391,19 @@ pub fn is_wanted(experiment: &Experiment, wanted: &[String]) -> bool {
     wanted.is_empty() || wanted.iter().any(|w| matches(&experiment.id, w))
 }
 
+/// As it is listed, or as a shell completes the file's or the folder's name.
 fn matches(id: &str, wish: &str) -> bool {
+    let wish = wish.trim_end_matches(".toml").trim_end_matches('/').trim_start_matches("papers/");
     id == wish || id.split('/').next() == Some(wish)
+}
+
+/// What may have been meant: a paper's figures where the paper is known, else the papers.
+fn nearest(all: &[Experiment], wish: &str) -> String {
+    let (paper, _) = wish.split_once('/').unwrap_or((wish, ""));
+    let figures: Vec<&str> = all.iter().filter(|e| e.paper() == paper).filter_map(|e| Some(e.id.split_once('/')?.1)).collect();
+    if !figures.is_empty() {
+        return format!("{paper}/ has {}", figures.join(", "));
+    }
+    let papers: BTreeSet<&str> = all.iter().map(Experiment::paper).collect();
+    format!("the papers are {}; `lowtide papers list` names each figure", papers.into_iter().collect::<Vec<_>>().join(", "))
 }

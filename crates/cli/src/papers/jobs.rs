@@ -17,6 +17,7 @@ use lowtide_units::Span;
 use super::experiment::{Experiment, Extent, Point};
 use super::tracks::{self, Derived, Tracks};
 use super::{after, measure};
+use crate::made_by;
 
 /// One simulation.
 pub struct Job<'a> {
@@ -58,12 +59,12 @@ pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent) -> Result<
     Ok(jobs)
 }
 
-/// Runs what has no result of this very scenario yet, the longest first: then none is left alone at the end.
+/// Runs what has no result of this very scenario and build yet, the longest first: then none is left alone at the end.
 ///
 /// # Errors
 /// The first simulation that failed.
 pub fn simulate(jobs: &[Job], threads: Option<usize>) -> Result<()> {
-    let mut owed: Vec<&Job> = jobs.iter().filter(|job| !job.is_done()).collect();
+    let mut owed: Vec<&Job> = jobs.iter().filter(|job| !job.is_current()).collect();
     owed.sort_by(|a, b| b.cost().total_cmp(&a.cost()));
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     let progress = Progress::new(owed.iter().map(|job| job.cost()).sum(), owed.len());
@@ -90,9 +91,14 @@ impl Job<'_> {
         toml::to_string(&self.scenario).context("a scenario that cannot be written")
     }
 
-    /// Whether there is a result of this very scenario.
+    /// Whether there is a result of this very scenario and of this build.
+    pub fn is_current(&self) -> bool {
+        self.is_done() && fs::read_to_string(self.dir.join("scenario.toml")).is_ok_and(|had| made_by::is_ours(&had))
+    }
+
+    /// Whether there is a result of this very scenario, of whichever build.
     pub fn is_done(&self) -> bool {
-        let same = |text: String| fs::read_to_string(self.dir.join("scenario.toml")).is_ok_and(|had| had == text);
+        let same = |text: String| fs::read_to_string(self.dir.join("scenario.toml")).is_ok_and(|had| made_by::scenario(&had) == text);
         let derived = || Derived::read(&self.dir).is_some_and(|had| had.serves(self.experiment));
         self.text().is_ok_and(same)
             && Summary::read(&self.dir).is_ok()
@@ -117,7 +123,7 @@ impl Job<'_> {
     fn run(&self) -> Result<()> {
         let interval = self.needs_series().then(|| Span::from_millis_f64(self.experiment.series_ms));
         let named = || self.scenario.name.clone();
-        fs::create_dir_all(&self.dir)?;
+        self.make_dir()?;
         let request = Request { folder: self.dir.clone(), events: self.experiment.watches_packets(), ..Request::default() };
         let outcome = lowtide_sim::run_watched(&self.scenario, self.scenario.seed, interval, &request, &|_| ()).with_context(named)?;
         if self.needs_series() {
@@ -135,9 +141,14 @@ impl Job<'_> {
 
     /// Writes the result; its scenario last, so that half a result is none.
     pub fn write(&self, summary: &Summary) -> Result<()> {
-        fs::create_dir_all(&self.dir)?;
+        self.make_dir()?;
         summary.write(&self.dir).with_context(|| format!("{}: cannot be written", self.dir.display()))?;
-        Ok(fs::write(self.dir.join("scenario.toml"), self.text()?)?)
+        let file = self.dir.join("scenario.toml");
+        fs::write(&file, made_by::sign(&self.text()?)).with_context(|| format!("{}: cannot be written", file.display()))
+    }
+
+    fn make_dir(&self) -> Result<()> {
+        fs::create_dir_all(&self.dir).with_context(|| format!("{}: cannot be made; --out names another folder", self.dir.display()))
     }
 }
 

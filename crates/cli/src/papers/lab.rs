@@ -42,6 +42,7 @@ impl Compared {
 /// # Errors
 /// No rights for a laboratory, or a run that failed.
 pub fn run(folders: &Folders, experiments: &[&Experiment], threads: Option<usize>, at_a_time: usize) -> Result<()> {
+    lab::may_run()?; // before the simulator's part, which takes minutes
     let mut twins = Vec::new();
     let mut owed = Vec::new();
     for experiment in experiments {

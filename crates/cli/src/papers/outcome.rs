@@ -35,6 +35,8 @@ pub struct Outcome<'a> {
     pub extent: Option<Extent>,
     pub measured: Vec<Measured>,
     pub verdicts: Vec<Verdict<'a>>,
+    /// Runs of another build of lowtide.
+    pub stale: usize,
     /// The simulator and the laboratory, where both ran.
     pub lab: Vec<Compared>,
 }
@@ -47,7 +49,9 @@ pub fn all<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<O
     let read = |e: &'a Experiment| {
         let extent = extent_of(&folders.out, e)?;
         let measured = extent.map_or(Ok(Vec::new()), |extent| read_back(&folders.out, e, extent))?;
-        Ok(Outcome { experiment: e, extent, measured, verdicts: Vec::new(), lab: lab::compare(folders, e)? })
+        let of_this_build = |extent| Ok::<_, anyhow::Error>(jobs::of(&folders.out, e, extent)?.iter().filter(|j| !j.is_current()).count());
+        let stale = extent.map_or(Ok(0), of_this_build)?;
+        Ok(Outcome { experiment: e, extent, measured, verdicts: Vec::new(), stale, lab: lab::compare(folders, e)? })
     };
     let mut outcomes = experiments.iter().map(read).collect::<Result<Vec<_>>>()?;
     let verdicts = outcomes.iter().map(|o| judge(o, &outcomes)).collect::<Result<Vec<_>>>()?;

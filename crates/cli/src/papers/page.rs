@@ -37,7 +37,7 @@ fn ensure_dir(dir: &Path) -> Result<()> {
     if dir.exists() && !dir.is_dir() {
         bail!("{}: is not a folder; name another with --out", dir.display());
     }
-    fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made", dir.display()))
+    fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made; --out names another folder", dir.display()))
 }
 
 fn summary(page: &mut Page, outcomes: &[Outcome]) {
@@ -125,11 +125,15 @@ fn summary_row(outcome: &Outcome) -> Vec<Cell> {
         Some(extent) => (
             Cell::Link(experiment.id.clone(), figure.to_owned()),
             Cell::Mark(unexplained == 0, verdict),
-            if extent == Extent::Full { "all" } else { "quick" },
+            format!(
+                "{}{}",
+                if extent == Extent::Full { "all" } else { "quick" },
+                if outcome.stale > 0 { ", of another build" } else { "" }
+            ),
         ),
-        None => (Cell::Text(figure.to_owned()), Cell::Text("–".to_owned()), "none yet"),
+        None => (Cell::Text(figure.to_owned()), Cell::Text("–".to_owned()), "none yet".to_owned()),
     };
-    vec![Cell::Text(paper.to_owned()), link, Cell::Text(experiment.place.clone()), verdict, Cell::Text(runs.to_owned()), lab]
+    vec![Cell::Text(paper.to_owned()), link, Cell::Text(experiment.place.clone()), verdict, Cell::Text(runs), lab]
 }
 
 fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
@@ -142,7 +146,8 @@ fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
     for (panel, axes) in experiment.plot.iter().enumerate() {
         let number = if experiment.plot.len() > 1 { format!("-{}", panel + 1) } else { String::new() };
         let csv = format!("data/{}{number}.csv", experiment.id.replace('/', "-"));
-        fs::write(out.join(&csv), panel_of(page, outcome, axes, &csv)).with_context(|| format!("{csv}: cannot be written"))?;
+        let file = out.join(&csv);
+        fs::write(&file, panel_of(page, outcome, axes, &csv)).with_context(|| format!("{}: cannot be written", file.display()))?;
     }
     page.subheading("What the paper says");
     page.cells(&["claim", "the paper says", "as a rule", "result"], &outcome.verdicts.iter().map(claim_row).collect::<Vec<_>>());
