@@ -43,7 +43,8 @@ pub struct Args {
     /// The queueing delay to aim at: 60 ms, or the smaller of 60 ms and the base RTT, which yields to BBR too
     #[arg(long, value_name = "NAME", default_value = "enhanced")]
     target: Aim,
-    /// Mark what the group sends as Lower Effort (RFC 8622), so that routers which know it may put it behind the rest
+    /// Mark the group's TCP connections as Lower Effort (RFC 8622), so that routers which know it may put what they send behind
+    /// the rest
     #[arg(long, value_name = "CLASS")]
     dscp: Option<Dscp>,
     /// The name that `status` and `top` show; CMD's if not given
@@ -132,12 +133,16 @@ fn run(
     let mut started = None;
     if !args.command.is_empty() {
         let group = managed.as_ref().map(Managed::door).transpose()?;
+        if let Some(signal) = signals.end_requested()? {
+            let code = 128 + signal as u8;
+            say(format_args!("{} came before CMD was started: it was not", signal.as_str()));
+            return Ok((Summary::new(args.dscp.is_some(), meter.group(managed.as_ref()), None, code), code));
+        }
         match child::start(child::Start { command: &args.command, group, user, mask: signals.before() }) {
             Ok(child) => started = Some(child),
             Err(failed) => {
                 say(&failed);
-                let summary = Summary::new(args.dscp.is_some(), meter.group(managed.as_ref()), None, failed.code());
-                return Ok((Summary { managed: false, ..summary }, failed.code()));
+                return Ok((Summary::new(args.dscp.is_some(), meter.group(managed.as_ref()), None, failed.code()), failed.code()));
             }
         }
     }

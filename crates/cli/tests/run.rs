@@ -72,6 +72,16 @@ fn a_signal_sent_to_lowtide_reaches_the_command() {
 }
 
 #[test]
+fn a_control_c_before_the_command_has_started_keeps_it_from_starting() {
+    // Pending at exec(2), as one that came while the programs were being loaded.
+    let script = "use POSIX; sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGINT)); kill INT => $$; exec @ARGV";
+    let words = [script, env!("CARGO_BIN_EXE_lowtide"), "run", "--best-effort", "--", "echo", "started"];
+    let output = Command::new("perl").arg("-e").args(words).output().expect("perl starts");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(128 + 2), 0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("SIGINT"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_command_has_our_input_output_and_arguments() {
     let output = output(&["run", "--best-effort", "--", "printf", "%s|", "a b", "--quiet", "-x"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a b|--quiet|-x|");

@@ -240,6 +240,9 @@ impl Experiment {
         if experiment.claims.is_empty() || experiment.repeat == 0 {
             bail!("{}: an experiment needs at least one claim and one run", path.display());
         }
+        if !experiment.claims.iter().any(|claim| claim.quick) {
+            bail!("{}: a quick run must decide some claim: none has `quick = true`", path.display());
+        }
         if let Some(sweep) = experiment.sweep.iter().find(|s| !s.is_consistent()) {
             bail!(
                 "{}: sweep `{}`: `quick` must be some of `values`, and `along` must have as many as `values`",

@@ -52,6 +52,17 @@ impl Signals {
         }
         Ok(Some(Arrived::Request { signal, from_terminal: info.ssi_code == SI_KERNEL }))
     }
+
+    /// The first request to end that is waiting. Before CMD starts nobody else has had it, wherever it came from.
+    pub fn end_requested(&self) -> nix::Result<Option<Signal>> {
+        while let Some(arrived) = self.next()? {
+            match arrived {
+                Arrived::Request { signal: Signal::SIGUSR1 | Signal::SIGUSR2, .. } | Arrived::Child => {}
+                Arrived::Request { signal, .. } => return Ok(Some(signal)),
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl AsFd for Signals {
