@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::delay::{BaseDelay, CurrentDelay};
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
+use crate::ns2_clock::{self, FS_PER_NS};
 use crate::params::{ParamError, Params, require};
 
 /// Parameters; the defaults are RFC 6817's.
@@ -42,6 +43,9 @@ pub struct Config {
     pub filter_ages: bool,
     /// Delays are cut to whole multiples of this; 0 leaves them alone (ns-3: 1 ms).
     pub resolution_ms: f64,
+    /// The hops of the idle path as ns-2 adds them to its clock (`Scheduler::schedule`: seconds in double precision): equal delays
+    /// then differ by what the sums round off. Zeros: an exact clock.
+    pub rounded_hops_ms: [f64; 3],
     /// The window is cut to whole bytes at each step (ns-3): a growth of less than one is none, a fall of less is one.
     pub whole_bytes: bool,
 }
@@ -73,6 +77,7 @@ impl Default for Config {
             filter_window: 0.0,
             filter_ages: true,
             resolution_ms: 0.0,
+            rounded_hops_ms: [0.0; 3],
             whole_bytes: false,
         }
     }
@@ -111,6 +116,7 @@ pub(crate) fn check(config: &Config, name: &str) -> Result<(), ParamError> {
     require(config.allowed_increase >= 0.0, name, "allowed_increase must be at least 0")?;
     require(config.min_segments > 0.0 && config.min_segments.is_finite(), name, "min_segments must be above 0")?;
     require(config.filter_window >= 0.0 && config.filter_window.is_finite(), name, "filter_window must be at least 0")?;
+    require(config.rounded_hops_ms.iter().all(|hop| *hop >= 0.0), name, "rounded_hops_ms must be at least 0")?;
     require(config.resolution_ms >= 0.0, name, "resolution_ms must be at least 0")
 }
 
@@ -123,6 +129,7 @@ pub struct Ledbat {
     ssthresh: f64,
     /// ns-3: slow start is allowed until it was left, and again after the window was one segment.
     may_slow_start: bool,
+    /// Both in ns or, with rounded hops, in fs.
     base: BaseDelay,
     current: CurrentDelay,
     before_episode: (f64, f64),
@@ -150,7 +157,8 @@ impl Ledbat {
     }
 
     pub(crate) fn queueing_ns(&self) -> Option<f64> {
-        Some((self.current.min()? - self.base.min()?) as f64)
+        let unit = if self.config.rounded_hops_ms == [0.0; 3] { 1 } else { FS_PER_NS };
+        Some((self.current.min()? - self.base.min()?) as f64 / unit as f64)
     }
 
     /// The window in segments.
@@ -171,11 +179,19 @@ impl Ledbat {
         self.config.min_segments * self.mss
     }
 
+    /// The delay by the configured clock, in the histories' unit.
+    fn delay(&self, ack: &Ack) -> Option<i64> {
+        let owd = ack.owd?;
+        if self.config.rounded_hops_ms != [0.0; 3] {
+            return Some(owd * FS_PER_NS + ns2_clock::rounding(ack.now - ack.rtt?, self.config.rounded_hops_ms));
+        }
+        let tick = (self.config.resolution_ms * 1e6) as i64;
+        Some(if tick > 0 { owd.div_euclid(tick) * tick } else { owd })
+    }
+
     /// Takes the delay sample: base first, then the filter (§2.4.2).
     pub(crate) fn observe(&mut self, ack: &Ack) {
-        if let Some(owd) = ack.owd {
-            let tick = (self.config.resolution_ms * 1e6) as i64;
-            let delay = if tick > 0 { owd.div_euclid(tick) * tick } else { owd };
+        if let Some(delay) = self.delay(ack) {
             self.base.update(ack.now, delay);
             if self.config.filter_window > 0.0 {
                 self.current.resize((self.config.filter_window * self.segments()) as usize);

@@ -30,6 +30,8 @@ pub struct Config {
     pub filter_ages: bool,
     /// Delays are cut to whole multiples of this; 0 leaves them alone.
     pub resolution_ms: f64,
+    /// The idle path's hops as ns-2's clock adds them up, as in [`crate::ledbat`].
+    pub rounded_hops_ms: [f64; 3],
     /// The window's floor in segments (Abu 2010: 1).
     pub min_segments: f64,
 }
@@ -57,6 +59,7 @@ impl Default for Config {
             filter_window: 0.0,
             filter_ages: true,
             resolution_ms: 0.0,
+            rounded_hops_ms: [0.0; 3],
             min_segments: 1.0,
         }
     }
@@ -82,6 +85,7 @@ fn ledbat_config(config: &Config) -> LedbatConfig {
         filter_window: config.filter_window,
         filter_ages: config.filter_ages,
         resolution_ms: config.resolution_ms,
+        rounded_hops_ms: config.rounded_hops_ms,
         ..LedbatConfig::default()
     }
 }

@@ -26,6 +26,17 @@ pub(crate) fn whole_ms(at: Time) -> u64 {
     at.nanos() / 1_000_000
 }
 
+/// Small beside what ns-2's scheduler rounds off: 14 fs at 100 s.
+pub(crate) const FS_PER_NS: i64 = 1_000_000;
+
+/// What ns-2's scheduler adds to the delay of a packet `sent` over an idle path, in fs: it counts seconds in double precision and adds
+/// one hop after the other (`common/scheduler.cc`: `e->time_ = clock_ + delay`), so that equal delays differ by rounding.
+pub(crate) fn rounding(sent: Time, hops_ms: [f64; 3]) -> i64 {
+    let arrived = hops_ms.iter().fold(sent.secs_f64(), |clock, hop| clock + hop / 1e3);
+    let exact = hops_ms.iter().sum::<f64>() / 1e3;
+    ((arrived - sent.secs_f64() - exact) * 1e9 * FS_PER_NS as f64) as i64
+}
+
 /// The rate of the receiver's clock (`tcp_lp_remote_hz_estimator`; `tcp_ledbat.c` has the same).
 #[derive(Debug, Default)]
 pub(crate) struct RemoteClock {
@@ -51,6 +62,16 @@ impl RemoteClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sums of 6.2, 28 and 6.2 ms in doubles: 0.040 399 999 999 998 215 s from 41.6 s on, 0.040 400 000 000 019 53 s from 83.2 s on.
+    #[test]
+    fn equal_delays_differ_by_what_the_sums_round_off() {
+        let hops = [6.2, 28.0, 6.2];
+        assert_eq!(rounding(Time::from_millis(41_600), hops), -1);
+        assert_eq!(rounding(Time::from_millis(83_200), hops), 19);
+        assert_eq!(rounding(Time::from_millis(83_200), hops), rounding(Time::from_millis(100_003), hops));
+        assert_eq!(rounding(Time::from_millis(83_200), [0.0; 3]), 0);
+    }
 
     /// Segments that leave and arrive every `gap_ms`, 25 ms apart, in whole ticks: how the rate of the clock is seen after each.
     fn rates(gap_ms: f64, n: u32) -> Vec<i64> {

@@ -164,6 +164,22 @@ fn a_sample_older_than_an_rtt_is_not_current() {
     assert_eq!(flow.cwnd, before, "no delay, no move");
 }
 
+/// 40 ms at the base and 40 ms above 64 s: an exact clock sees an empty queue, ns-2's 20 fs.
+#[test]
+fn a_clock_of_doubles_sees_a_queue_in_its_rounding() {
+    let queueing = |toml: &str| {
+        let mut flow = flow(toml, 20_000);
+        for at in [41_640, 83_240] {
+            flow.on_ack(&Ack { rtt: Some(Span::from_millis(40)), ..ack(at, 1000, 40.4, 20_000) });
+        }
+        flow.queueing_ns().expect("two samples")
+    };
+    let exact = "filter_samples = 1";
+    assert_eq!(queueing(exact), 0.0);
+    let seen = queueing(&format!("{exact}\nrounded_hops_ms = [6.2, 28.0, 6.2]"));
+    assert!((seen - 20e-6).abs() < 1e-12, "{seen} ns");
+}
+
 proptest! {
     /// Shifting every delay by a constant changes nothing.
     #[test]

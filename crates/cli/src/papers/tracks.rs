@@ -6,8 +6,8 @@
 //! what all flows carried so far (`run.fairness.all`). A track knows `between(a, b)` in seconds, `mean()`, `sum()`, `sd()`, `min()`,
 //! `max()`, `rms_from(x)`, `first_at_least(x)`, `first_at_most(x)`, `last_above(x)`, `at(t)`, `plus(track)`, `quantile(q)`,
 //! `at_most(x)`, the part of the points that is, and `falls_below(x)`, the times at which it does;
-//! `count()`, `peak_at()`, `dot(track)`; `whole(unit)`, its values in whole units; `pauses(s)`, the stretches of zeros longer than that, by their ends; and `peaks(part)`, the
-//! points after which the value falls below that part of itself. `after.rs` has tracks of drops and of what follows them.
+//! `count()`, `peak_at()`, `dot(track)`; `whole(unit)`, its values in whole units; `once_at(x)`, without the points that repeat x;
+//! `pauses(s)`, the stretches of zeros longer than that, by their ends; and `peaks(part)`, the points after which the value falls below that part of itself. `after.rs` has tracks of drops and of what follows them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -132,6 +132,13 @@ impl Track {
         // The interval that ends at a point is the one it speaks of.
         let pauses = busy.windows(2).map(|w| (w[1] - interval, w[1] - interval - w[0]));
         Track(Rc::new(pauses.filter(|p| p.1 > least).collect()))
+    }
+
+    /// Without the points that repeat `x`: a trace that is written when its variable changes says nothing while it stays at its bound.
+    fn once_at(&self, x: f64) -> Track {
+        let mut points = self.0.as_ref().clone();
+        points.dedup_by(|p, before| p.1 == x && before.1 == x);
+        Track::new(points)
     }
 
     fn peaks(&self, part: f64) -> Track {
@@ -280,6 +287,7 @@ fn engine() -> Engine {
     engine.register_fn("peak_at", |t: &mut Track| t.peak_at());
     engine.register_fn("dot", |t: &mut Track, other: Track| t.dot(&other));
     engine.register_fn("pauses", |t: &mut Track, least: f64| t.pauses(least));
+    engine.register_fn("once_at", |t: &mut Track, x: f64| t.once_at(x));
     engine.register_fn("peaks", |t: &mut Track, part: f64| t.peaks(part));
     engine.register_fn("plus", |t: &mut Track, other: Track| t.plus(&other));
     engine
@@ -344,6 +352,8 @@ mod tests {
         assert_eq!(track.pauses(1.5).points(), [(3.0, 2.0)]);
         assert_eq!(track.pauses(2.0).points(), []);
         assert_eq!(track.peaks(0.7).points(), [(1.0, 8.0)]);
+        assert_eq!(track.once_at(0.0).points(), [(0.0, 0.0), (1.0, 8.0), (2.0, 0.0), (4.0, 4.0), (5.0, 3.0)]);
+        assert_eq!(track.once_at(8.0).points(), track.points());
     }
 
     #[test]
