@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test papers report bench clean
 
-PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config make gcc ethtool iperf3 nginx-light curl tshark iproute2 time
+PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config make gcc ethtool iperf3 curl tshark iproute2 time
 
 help:           ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'

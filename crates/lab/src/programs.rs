@@ -196,7 +196,7 @@ impl Ground<'_> {
     fn watch(&self, mut command: Command, gate: Option<Time>, end: Time) -> Result<(Option<i32>, String, String)> {
         command.stdin(if gate.is_some() { Stdio::piped() } else { Stdio::null() }).stdout(Stdio::piped()).stderr(Stdio::piped());
         let name = command.get_program().to_string_lossy().into_owned();
-        let mut child = Guard(self.client.place(&mut command).spawn().with_context(|| format!("starting {name}"))?);
+        let mut child = Guard(self.client.place(&mut command).spawn().with_context(|| format!("starting {name}: is it installed?"))?);
         let readers = (drain(child.0.stdout.take()), drain(child.0.stderr.take()));
         let mut asked = None;
         let status = loop {

@@ -98,7 +98,8 @@ impl Job<'_> {
 
     /// Whether there is a result of this very scenario, of whichever build.
     pub fn is_done(&self) -> bool {
-        let same = |text: String| fs::read_to_string(self.dir.join("scenario.toml")).is_ok_and(|had| made_by::scenario(&had) == text);
+        let Ok(had) = fs::read_to_string(self.dir.join("scenario.toml")) else { return false };
+        let same = |text: String| made_by::scenario(&had) == text;
         let derived = || Derived::read(&self.dir).is_some_and(|had| had.serves(self.experiment));
         self.text().is_ok_and(same)
             && Summary::read(&self.dir).is_ok()
@@ -124,6 +125,8 @@ impl Job<'_> {
         let interval = self.needs_series().then(|| Span::from_millis_f64(self.experiment.series_ms));
         let named = || self.scenario.name.clone();
         self.make_dir()?;
+        // An older result goes first: interrupted, its scenario must not stand beside this run's numbers.
+        let _none = fs::remove_file(self.dir.join("scenario.toml"));
         let request = Request { folder: self.dir.clone(), events: self.experiment.watches_packets(), ..Request::default() };
         let outcome = lowtide_sim::run_watched(&self.scenario, self.scenario.seed, interval, &request, &|_| ()).with_context(named)?;
         if self.needs_series() {
