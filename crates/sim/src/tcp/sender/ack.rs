@@ -126,7 +126,8 @@ impl Sender {
         let mss = u64::from(self.config.mss);
         if advanced {
             let known = self.credit.min(delivery.bytes.saturating_sub(mss));
-            self.credit -= known;
+            // Nothing is missing outside recovery: duplicates were answers to what had arrived already (Linux `tcp_reset_reno_sack`).
+            self.credit = if self.in_recovery() { self.credit - known } else { 0 };
             delivery.bytes -= known;
             self.duplicates = 0;
             return false;

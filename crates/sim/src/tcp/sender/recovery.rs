@@ -33,7 +33,10 @@ impl Sender {
             Detection::Timer => 0,
             Detection::NewReno | Detection::Reno => {
                 let una = self.board.una();
-                let third = matches!(self.mode, Mode::Open) && self.duplicates == DUP_THRESHOLD && una >= self.recover;
+                // RFC 6582 §3.2 step 2, ns-2 `dupack_action`: something above the recovery point must have arrived; until then
+                // duplicates may answer what a timeout sent again for nothing.
+                let fresh = una > self.recover || self.stats.episodes == 0;
+                let third = matches!(self.mode, Mode::Open) && self.duplicates == DUP_THRESHOLD && fresh;
                 let partial = self.config.detection == Detection::NewReno && self.in_recovery() && advanced && una < self.recover;
                 if third || partial { self.board.mark_lost(una) } else { 0 }
             }

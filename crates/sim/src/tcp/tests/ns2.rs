@@ -46,3 +46,20 @@ fn each_expiry_is_told() {
     assert_eq!(pair.times_of(10), [40, 280, 680]);
     assert_eq!((pair.sender.stats().timeouts, pair.sender.stats().episodes), (2, 2));
 }
+
+/// After a timeout Reno sends everything again, most of it for nothing. The duplicates that answer it lie below the recovery point
+/// and reduce nothing (ns-2 `dupack_action`, RFC 6582 §3.2), and the next window counts none of them as having left.
+#[test]
+fn what_a_timeout_sends_again_for_nothing_is_no_loss() {
+    for detection in [Detection::Reno, Detection::NewReno] {
+        let mut pair = Pair::new(with(detection), 60.0, 1e6);
+        pair.sender.write(u64::MAX);
+        // A hole, and its repair: the timer's turn, with all else arrived.
+        pair.drop_segment = (2, 2);
+        pair.run(Time::from_millis(1500));
+        let stats = pair.sender.stats();
+        assert_eq!((stats.timeouts, stats.episodes), (1, 2), "{detection:?}");
+        let under_way = (pair.data.len() + pair.acks.len()) as u64;
+        assert_eq!(pair.sender.in_flight(), under_way * u64::from(MSS), "{detection:?}");
+    }
+}
