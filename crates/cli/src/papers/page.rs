@@ -158,14 +158,24 @@ fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-/// Draws a panel; its data.
+/// Draws a panel, or says why there is nothing to draw; its data.
 fn panel_of(page: &mut Page, outcome: &Outcome, axes: &Axes, csv: &str) -> String {
+    let empty = || {
+        let title = axes.title.as_ref().unwrap_or(&outcome.experiment.title);
+        format!("{}: {title}. The points of this plot are in a full run only.", outcome.experiment.place)
+    };
     if let Some(map) = figure::map_of(outcome, axes) {
+        if map.cells.is_empty() {
+            page.paragraph(&empty());
+            return map.csv();
+        }
         page.figure(&map.svg(), &map.title, Some(csv));
         return map.csv();
     }
     let plot = figure::plot_of(outcome, axes);
-    if axes.x.is_some() {
+    if axes.x.is_some() && plot.curves.is_empty() {
+        page.paragraph(&empty());
+    } else if axes.x.is_some() {
         page.plot(&plot, Some(csv));
     }
     plot.csv()
