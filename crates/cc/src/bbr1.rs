@@ -179,12 +179,13 @@ impl Bbr1 {
         });
     }
 
-    /// Whether the phase of PROBE_BW is over (`bbr_is_next_cycle_phase`).
+    /// Whether the phase of PROBE_BW is over (`bbr_is_next_cycle_phase`). A rising flight counts with the burst that leaves next
+    /// (`bbr_packets_in_net_at_edt`).
     fn phase_over(&self, ack: &Ack) -> bool {
         let full_length = self.min_rtt.is_some_and(|rtt| ack.now.since(self.cycle_start) > rtt);
         match self.pacing_gain() {
             UNIT => full_length,
-            up if up > UNIT => full_length && (ack.lost > 0 || ack.in_flight >= self.inflight_at(up)),
+            up if up > UNIT => full_length && (ack.lost > 0 || ack.in_flight + self.burst() >= self.inflight_at(up)),
             _ => full_length || ack.in_flight <= self.inflight_at(UNIT),
         }
     }

@@ -146,12 +146,16 @@ impl Bbr2 {
         self.mode == Mode::Startup || (self.mode == Mode::ProbeBw && matches!(self.cycle.phase, Phase::Refill | Phase::Up))
     }
 
-    /// Room for three bursts at the least, two segments more while probing (`bbr_quantization_budget`).
-    fn with_burst_room(&self, segments: u64) -> u64 {
+    /// Segments that leave together (`bbr_tso_segs_goal`).
+    fn burst(&self) -> u64 {
         let shift = self.min_rtt.map_or(64, |rtt| rtt.nanos() / BURST_RTT.nanos());
         let extra = if shift < 17 { (65_536u64 >> shift) / self.mss } else { 0 };
-        let burst = (burst_segments(self.pacer.rate, self.mss) + extra).min(65_535 / self.mss).max(1);
-        let least = segments.max(3 * burst).max(MIN_SEGMENTS);
+        (burst_segments(self.pacer.rate, self.mss) + extra).min(65_535 / self.mss).max(1)
+    }
+
+    /// Room for three bursts at the least, two segments more while probing (`bbr_quantization_budget`).
+    fn with_burst_room(&self, segments: u64) -> u64 {
+        let least = segments.max(3 * self.burst()).max(MIN_SEGMENTS);
         (least + if self.probing_up() { 2 } else { 0 }) * self.mss
     }
 

@@ -56,6 +56,18 @@ fn window_and_pacing_in_probe_bw() {
     assert_eq!(flow.pacing_rate(), Some(Rate::from_bps(12_375_000)));
 }
 
+/// 5/4 of the pipe are 42 segments, with room for bursts 50: reached when 48 are out and two leave next.
+#[test]
+fn the_probing_phase_ends_with_the_burst_that_fills_it() {
+    for (segments, phase) in [(47, 0), (48, 1)] {
+        let mut flow = cruising();
+        flow.pacer.rate = Rate::from_bps(9_900_000);
+        (flow.cycle, flow.cycle_start) = (0, Time::ZERO);
+        flow.on_ack(&ack(Time::from_millis(41), 1_000_000, segments * MSS));
+        assert_eq!(flow.cycle, phase, "{segments} segments out");
+    }
+}
+
 #[test]
 fn first_pacing_rate_is_the_startup_gain_times_the_initial_window() {
     let flow = Bbr1::new(Config { pacing_margin_percent: 0, ..Config::default() }, &Start { handshake_rtt: Some(RTT), ..start() });

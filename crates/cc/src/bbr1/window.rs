@@ -13,6 +13,11 @@ impl Bbr1 {
         (even + if probing { 2 } else { 0 }) * self.mss
     }
 
+    /// What leaves together (`bbr_tso_segs_goal`).
+    pub(super) fn burst(&self) -> u64 {
+        burst_segments(self.pacer.rate, self.mss) * self.mss
+    }
+
     /// Bytes in flight that fill the pipe at `gain` (`bbr_inflight`).
     pub(super) fn inflight_at(&self, gain: u64) -> u64 {
         self.with_burst_room(bdp_segments(self.rate.max(), self.min_rtt, gain, self.mss))

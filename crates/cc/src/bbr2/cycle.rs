@@ -173,10 +173,12 @@ impl Bbr2 {
         }
     }
 
+    /// A rising flight counts with the burst that leaves next (`bbr_packets_in_net_at_edt`).
     fn leave_up(&mut self, ack: &Ack) {
-        let at_bound = self.cycle.too_high && ack.in_flight >= self.bounds.inflight_high;
+        let in_flight = ack.in_flight + self.burst() * self.mss;
+        let at_bound = self.cycle.too_high && in_flight >= self.bounds.inflight_high;
         let full_length = self.min_rtt.is_some_and(|rtt| self.cycle.elapsed(ack.now, rtt));
-        let queueing = full_length && ack.in_flight >= self.inflight_at(self.max_rate(), UP_GAIN);
+        let queueing = full_length && in_flight >= self.inflight_at(self.max_rate(), UP_GAIN);
         self.cycle.stopped_at_bound |= at_bound;
         if at_bound || queueing {
             self.cycle.too_high = false;

@@ -132,6 +132,18 @@ fn a_cycle_without_loss() {
     assert_eq!(seen, want);
 }
 
+/// 5/4 of the pipe are 42 segments, two more while probing: reached when 42 are out and two leave next.
+#[test]
+fn probing_ends_with_the_burst_that_fills_the_pipe() {
+    for (flight, phase) in [(41, "probe_bw_up"), (42, "probe_bw_down")] {
+        let mut flow = in_phase(Phase::Cruise);
+        for (ms, flight) in [(3100, 40), (3140, 40), (3200, flight)] {
+            flow.on_ack(&ack(ms, 0, flight, true));
+        }
+        assert_eq!(flow.snapshot().phase, phase, "{flight} segments out");
+    }
+}
+
 #[test]
 fn probe_rtt_keeps_half_the_pipe_and_returns_to_cruising() {
     let mut flow = in_phase(Phase::Cruise);
