@@ -45,6 +45,9 @@ pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent) -> Result<
         let mut scenario = base.clone();
         if let (Extent::Lab, Some(lab)) = (extent, &experiment.lab) {
             scenario.duration_s = lab.duration_s;
+            for (key, value) in &lab.set {
+                scenario = scenario.with(key, value.clone()).with_context(|| format!("{}, lab.set", experiment.id))?;
+            }
         }
         for (key, value) in &point.set {
             scenario = scenario.with(key, value.clone()).with_context(|| format!("{}, {}", experiment.id, point.label()))?;
