@@ -19,7 +19,12 @@ struct tcp_sock {
 	struct tcp_options_received rx_opt;
 } __attribute__((preserve_access_index));
 
+struct sock {
+	void *sk_bpf_storage;
+} __attribute__((preserve_access_index));
+
 struct sk_buff {
+	struct sock *sk;
 	u8 ip_summed : 2;
 } __attribute__((preserve_access_index));
 
