@@ -6,8 +6,8 @@ mod manage;
 mod meter;
 mod signals;
 mod summary;
-mod target;
 mod user;
+mod what;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -17,14 +17,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use lowtide_kernel::Config;
 use lowtide_kernel::probe::Features;
+use lowtide_kernel::{Config, Target};
 
 use self::manage::Managed;
 use self::meter::Meter;
 use self::signals::Signals;
 use self::summary::{Summary, SummaryFile};
-use self::target::Target;
+use self::what::What;
 use crate::doctor;
 use crate::hierarchy;
 use crate::human;
@@ -40,9 +40,10 @@ const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), override_usage = USAGE)]
 pub struct Args {
-    /// The queueing delay to aim at: 60 ms, or the smaller of 60 ms and the base RTT, which yields to BBR too
-    #[arg(long, value_name = "NAME", default_value = "enhanced")]
-    target: Aim,
+    /// The queueing delay to aim at: `enhanced`, the smaller of 60 ms and the base RTT, yields to BBR too; `ledbat++` is 60 ms;
+    /// a delay from 5ms to 60ms, such as `25ms`, takes the place of the 60 in `enhanced`
+    #[arg(long, default_value_t)]
+    target: Target,
     /// Mark the group's TCP connections as Lower Effort (RFC 8622), so that routers which know it may put what they send behind
     /// the rest
     #[arg(long, value_name = "CLASS")]
@@ -73,15 +74,6 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Names of the two targets, as the paper has them.
-#[derive(Clone, Copy, ValueEnum)]
-enum Aim {
-    #[value(name = "ledbat++")]
-    LedbatPp,
-    #[value(name = "enhanced")]
-    Enhanced,
-}
-
 #[derive(Clone, Copy, ValueEnum)]
 enum Dscp {
     #[value(name = "le")]
@@ -94,8 +86,8 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let user = user::behind_sudo()?;
     let file = args.json.as_deref().map(|path| SummaryFile::open(path, user.as_ref())).transpose()?;
     let _hierarchy = hierarchy::reach(); // let go of after the group
-    let target = Target::of(&args)?;
-    let managed = match manage(&args, &target) {
+    let what = What::of(&args)?;
+    let managed = match manage(&args, &what) {
         Ok(managed) => Some(managed),
         Err(e) if args.best_effort => {
             say(format_args!("--best-effort: NOT managed, runs as without lowtide: {e:#}"));
@@ -103,7 +95,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
         Err(e) => return Err(e),
     };
-    let meter = Meter::start(describe(&args, &target, managed.as_ref()));
+    let meter = Meter::start(describe(&args, &what, managed.as_ref()));
     let (summary, code) = run(&args, user, &signals, managed, meter)?;
     if !args.quiet && summary.managed {
         say(&summary);
@@ -113,13 +105,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Everything that can fail for want of a privilege or of a kernel feature, before CMD starts.
-fn manage(args: &Args, target: &Target) -> anyhow::Result<Managed> {
+fn manage(args: &Args, what: &What) -> anyhow::Result<Managed> {
     let features = Features::detect();
     if !features.ready() {
         bail!("{}", doctor::explain(&features));
     }
-    let config = Config { target: args.target.into(), dscp_le: args.dscp.is_some(), name: name(args, target) };
-    Managed::start(target, &config)
+    let config = Config { target: args.target, dscp_le: args.dscp.is_some(), name: name(args, what) };
+    Managed::start(what, &config)
 }
 
 /// Runs CMD to its end, or waits for the end of what is managed. Whatever happens, all is detached when this returns.
@@ -167,26 +159,17 @@ fn note<T: Default>(error: &anyhow::Error) -> T {
     T::default()
 }
 
-fn describe(args: &Args, target: &Target, managed: Option<&Managed>) -> Group {
+fn describe(args: &Args, what: &What, managed: Option<&Managed>) -> Group {
     Group {
-        name: name(args, target),
+        name: name(args, what),
         pid: std::process::id(),
-        what: target.to_string(),
+        what: what.to_string(),
         cgroup: managed.map(|m| m.path().display().to_string()).unwrap_or_default(),
-        target: args.target.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default(),
+        target: args.target.to_string(),
         ..Group::default()
     }
 }
 
-fn name(args: &Args, target: &Target) -> String {
-    args.name.clone().unwrap_or_else(|| human::head(&target.short_name(), 24))
-}
-
-impl From<Aim> for lowtide_kernel::Target {
-    fn from(aim: Aim) -> lowtide_kernel::Target {
-        match aim {
-            Aim::LedbatPp => lowtide_kernel::Target::LedbatPp,
-            Aim::Enhanced => lowtide_kernel::Target::Enhanced,
-        }
-    }
+fn name(args: &Args, what: &What) -> String {
+    args.name.clone().unwrap_or_else(|| human::head(&what.short_name(), 24))
 }

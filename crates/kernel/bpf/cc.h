@@ -7,7 +7,7 @@
 
 #include "delay.h"
 
-#define CC_TARGET_NS (60 * NS_PER_MS)      // -01 §4.2: T
+#define CC_TARGET_NS (60 * NS_PER_MS)      // -01 §4.2: T, unless the user wants less
 #define CC_MAX_DIVISOR 16                  // -01 §4.3
 #define CC_MIN_SEGMENTS 2                  // -01 §4.4: initial window, floor, freeze
 #define CC_FREEZE_RTTS 2                   // -01 §4.4
@@ -24,6 +24,7 @@ enum cc_phase { CC_SLOW_START, CC_AVOIDANCE, CC_DRAIN, CC_FREEZE, CC_RAMP, CC_SL
 struct cc {
 	struct delay delay;
 	u64 mss;                           // bytes
+	u64 target;                        // ns: T
 	u64 least_target;                  // ns: what the host can tell from noise
 	u64 burst;                         // segments that one acknowledgement releases; 0: as the draft
 	u64 cwnd, ssthresh, quota, saved;  // 2^-16 bytes
@@ -59,6 +60,7 @@ INLINE void cc_init(struct cc *c, u64 now, u64 mss, u64 window, u8 enhanced, u8 
 	c->next_slowdown = c->drained = CC_NONE;
 	c->round_end = c->freeze_end = c->saved = c->peak = c->peak_before = 0;
 	c->mss = mss;
+	c->target = CC_TARGET_NS;
 	c->least_target = c->burst = 0;
 	c->cwnd = window << CC_ONE;
 	c->ssthresh = CC_NONE;
@@ -83,7 +85,7 @@ INLINE u64 cc_fresh_queueing(const struct cc *c, const struct cc_ack *a)
 
 INLINE u64 cc_target(const struct cc *c)
 {
-	u64 target = c->enhanced ? min_u64(CC_TARGET_NS, c->delay.base_min) : CC_TARGET_NS;
+	u64 target = c->enhanced ? min_u64(c->target, c->delay.base_min) : c->target;
 
 	return max_u64(target, max_u64(c->least_target, 1));
 }
@@ -97,12 +99,12 @@ INLINE u64 cc_aim(const struct cc *c, u64 segment)
 	return max_u64(target - min_u64(c->burst * segment, target), min_u64(CC_MIN_SEGMENTS * segment, target));
 }
 
-// The divisor of GAIN = 1 / min(16, ceil(2T / base)); T whatever the target in use.
+// The divisor of GAIN = 1 / min(16, ceil(2T / base)); T, also where the base RTT is the target.
 INLINE u64 cc_divisor(const struct cc *c)
 {
 	if (c->delay.base_min == CC_NONE || c->delay.base_min == 0)
 		return CC_MAX_DIVISOR;
-	return min_u64(CC_MAX_DIVISOR, (2 * CC_TARGET_NS + c->delay.base_min - 1) / c->delay.base_min);
+	return min_u64(CC_MAX_DIVISOR, (2 * c->target + c->delay.base_min - 1) / c->delay.base_min);
 }
 
 // ---- window ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@
 #define MAX_PATHS 4096
 
 struct group_config {
-	u8 enhanced, dscp_le;
+	u64 target;                        // ns: T
+	u8 enhanced, dscp_le;              // enhanced: min(T, base RTT)
+	u8 pad[6];
 };
 
 // Addresses are four words in network order, IPv4 as ::ffff:a.b.c.d.

@@ -15,6 +15,7 @@ struct cc *lowtide_cc_new(u64 now, u64 mss, u64 window, u8 enhanced, u8 receiver
 	return c;
 }
 
+void lowtide_cc_set_target(struct cc *c, u64 target) { c->target = target; }
 void lowtide_cc_set_burst(struct cc *c, u64 segments) { c->burst = segments; }
 void lowtide_cc_free(struct cc *c) { free(c); }
 void lowtide_cc_on_ack(struct cc *c, const struct cc_ack *a) { cc_on_ack(c, a); }
@@ -51,7 +52,7 @@ void lowtide_path_receive(struct path *p, struct rx *f, const struct rx_seen *s,
 	struct rx_seen all = *s;
 
 	if (path_tells(f, &all, now))
-		path_receive(p, f, &all, now, enhanced);
+		path_receive(p, f, &all, now, CC_TARGET_NS, enhanced);
 }
 u32 lowtide_rx_edge(const struct rx *f) { return f->edge; }
 u32 lowtide_rx_share(const struct rx *f) { return f->share; }

@@ -96,7 +96,7 @@ INLINE int path_tells(struct rx *f, struct rx_seen *s, u64 now)
 }
 
 // One segment with payload arrived, or several (spec F.5, steps 5 to 9). Sets the flow's share.
-INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, u64 now, u8 enhanced)
+INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, u64 now, u64 target, u8 enhanced)
 {
 	struct cc_ack a;
 	u64 queueing;
@@ -104,6 +104,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 
 	if (!p->known) {
 		cc_init(&p->cc, now, f->mss, (u64)rx_floor(f), enhanced, 1);
+		p->cc.target = target;
 		p->cc.least_target = PATH_MIN_TARGET_NS;
 		p->cc.burst = PATH_BURST;
 		p->known = 1;

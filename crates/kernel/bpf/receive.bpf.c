@@ -59,7 +59,7 @@ INLINE void tell(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock
 	slowdowns = entry->path.cc.slowdowns;
 	yielded = entry->path.yielded;
 	loss = entry->path.last_loss;
-	path_receive(&entry->path, f, seen, now, config.enhanced);
+	path_receive(&entry->path, f, seen, now, config.target, config.enhanced);
 	slowdowns = entry->path.cc.slowdowns - slowdowns;
 	yielded = entry->path.yielded - yielded;
 	loss = entry->path.last_loss != loss;

@@ -12,8 +12,8 @@ use lowtide_kernel::{Config, Receiver, Target};
 #[expect(clippy::print_stdout, reason = "an example prints")]
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let cgroup = arguments.next().context("usage: attach CGROUP [ledbat++|enhanced]")?;
-    let target = if arguments.next().as_deref() == Some("ledbat++") { Target::LedbatPp } else { Target::Enhanced };
+    let cgroup = arguments.next().context("usage: attach CGROUP [TARGET]")?;
+    let target = arguments.next().map_or(Ok(Target::default()), |text| text.parse()).map_err(anyhow::Error::msg)?;
     let mut receiver = Receiver::attach(Path::new(&cgroup), &Config { target, ..Config::default() })?;
     println!("attached to {} interfaces", receiver.interfaces());
     let (tell, ended) = mpsc::channel();

@@ -3,24 +3,12 @@
 use std::path::Path;
 
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;
 use crate::interfaces::{Interfaces, has_tcx};
 use crate::load::{Programs, descriptor};
 use crate::stats::{FlowSnapshot, Totals};
-
-/// The queueing delay a group aims at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Target {
-    /// 60 ms (draft-irtf-iccrg-ledbat-plus-plus-01).
-    #[serde(rename = "ledbat++")]
-    LedbatPp,
-    /// min(60 ms, base RTT) (Bagnulo 2023 §7): yields to BBR too.
-    #[default]
-    #[serde(rename = "enhanced")]
-    Enhanced,
-}
+use crate::target::Target;
 
 /// What a group is told at birth.
 #[derive(Clone, Debug, Default)]

@@ -9,10 +9,12 @@ mod leftovers;
 mod load;
 pub mod probe;
 pub mod stats;
+pub mod target;
 mod wire;
 
 pub use lowtide_window as native;
 pub use lowtide_window::Phase;
 
-pub use attach::{Config, Receiver, Target};
+pub use attach::{Config, Receiver};
 pub use stats::{FlowSnapshot, Mode, Totals};
+pub use target::Target;

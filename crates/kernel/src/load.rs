@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, anyhow, bail};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, Program};
 
-use crate::attach::{Config, Target};
+use crate::attach::Config;
 use crate::interfaces::has_tcx;
 use crate::stats::{FlowSnapshot, Totals};
 use crate::wire;
@@ -145,7 +145,7 @@ fn reason(said: &str) -> Option<&str> {
 }
 
 fn configure(open: &mut OpenObject, config: &Config) -> Result<()> {
-    let value = [u8::from(config.target == Target::Enhanced), u8::from(config.dscp_le)];
+    let value = wire::group_config(config);
     for mut map in open.maps_mut() {
         if map.name().to_string_lossy().ends_with(".rodata.config") {
             return map.set_initial_value(&value).context("the configuration cannot be written into the BPF object");

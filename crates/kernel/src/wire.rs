@@ -6,6 +6,7 @@ use lowtide_units::Span;
 use lowtide_window::Phase;
 use nix::time::{ClockId, clock_gettime};
 
+use crate::attach::Config;
 use crate::stats::{FlowSnapshot, Mode, Totals};
 
 /// `struct flow_snapshot`: where each field begins.
@@ -25,13 +26,25 @@ pub(crate) mod flow_at {
 #[cfg(test)]
 pub(crate) const TOTALS: usize = 12;
 
+/// `struct group_config`: the target, two flags, padding.
+const GROUP_CONFIG: usize = 16;
+
 /// `struct path_entry` begins with its lock.
 pub(crate) const PATH_LOCK: usize = 8;
 /// When a path last received payload, in `struct path_entry`.
-pub(crate) const PATH_LAST_DATA: usize = PATH_LOCK + 296;
+pub(crate) const PATH_LAST_DATA: usize = PATH_LOCK + 304;
 
 /// All ones: the kernel does not know.
 const UNKNOWN: u64 = u64::MAX;
+
+/// `struct group_config`.
+pub(crate) fn group_config(config: &Config) -> [u8; GROUP_CONFIG] {
+    let (target_ns, enhanced) = config.target.parts();
+    let mut bytes = [0; GROUP_CONFIG];
+    bytes[..8].copy_from_slice(&target_ns.to_ne_bytes());
+    bytes[8..10].copy_from_slice(&[u8::from(enhanced), u8::from(config.dscp_le)]);
+    bytes
+}
 
 /// The kernel's `bpf_ktime_get_ns`.
 pub(crate) fn monotonic_now() -> u64 {
@@ -126,7 +139,7 @@ mod tests {
             8 * TOTALS,
             8 * (TOTALS - 1),
             16,
-            2,
+            GROUP_CONFIG,
             size_of::<Ack>(),
             size_of::<Out>(),
             size_of::<In>(),

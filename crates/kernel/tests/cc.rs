@@ -18,16 +18,13 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(mss: u32, enhanced: bool, burst: u32) -> Pair {
+    fn new(mss: u32, enhanced: bool, target_ms: u32, burst: u32) -> Pair {
         let start = Start { mss, ..Start::default() };
         let mut kernel = Controller::new(0, mss, 2 * u64::from(mss), enhanced, false);
+        kernel.set_target(u64::from(target_ms) * MS);
         kernel.set_burst(burst);
-        Pair {
-            reference: LedbatPp::new(Config { enhanced, burst_segments: f64::from(burst), ..Config::default() }, &start),
-            kernel,
-            mss: u64::from(mss),
-            delivered: 0,
-        }
+        let config = Config { enhanced, target_ms: f64::from(target_ms), burst_segments: f64::from(burst), ..Config::default() };
+        Pair { reference: LedbatPp::new(config, &start), kernel, mss: u64::from(mss), delivered: 0 }
     }
 
     fn ack(&mut self, ack: &Ack) {
@@ -72,7 +69,8 @@ impl Pair {
 /// Returns the largest difference in segments.
 fn random_life(seed: u64) -> f64 {
     let mut rng = SmallRng::seed_from_u64(seed);
-    let mut pair = Pair::new(rng.random_range(500..9000), rng.random(), rng.random_range(0..4));
+    let target_ms = if rng.random() { 60 } else { rng.random_range(5..60) };
+    let mut pair = Pair::new(rng.random_range(500..9000), rng.random(), target_ms, rng.random_range(0..4));
     let mss = pair.mss;
     let base = rng.random_range(MS / 5..300 * MS);
     let segment = rng.random_range(0..2) * rng.random_range(1000..20 * MS);

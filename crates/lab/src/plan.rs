@@ -167,7 +167,11 @@ fn managed(flow: &Flow) -> Result<Option<String>> {
     match target {
         "enhanced" => Ok(Some("enhanced".to_owned())),
         "ledbat++" | "ledbat_pp" => Ok(Some("ledbat++".to_owned())),
-        other => bail!("flow `{}`: the kernel part has the targets `enhanced` and `ledbat_pp`; for `{other}` run `lowtide sim`", flow.name),
+        ms if ms.strip_suffix("ms").is_some_and(|n| n.parse::<u8>().is_ok()) => Ok(Some(ms.to_owned())), // `lowtide run` knows the bounds.
+        other => bail!(
+            "flow `{}`: the kernel part has the targets `enhanced`, `ledbat_pp` and milliseconds (`25ms`); for `{other}` run `lowtide sim`",
+            flow.name
+        ),
     }
 }
 

@@ -119,6 +119,7 @@ struct RawRx {
 unsafe extern "C" {
     fn lowtide_cc_new(now: u64, mss: u64, window: u64, enhanced: u8, receiver: u8) -> *mut RawCc;
     fn lowtide_cc_free(cc: *mut RawCc);
+    fn lowtide_cc_set_target(cc: *mut RawCc, target: u64);
     fn lowtide_cc_set_burst(cc: *mut RawCc, segments: u64);
     fn lowtide_cc_on_ack(cc: *mut RawCc, ack: *const Ack);
     fn lowtide_cc_on_loss(cc: *mut RawCc, now: u64, srtt: u64);
@@ -164,6 +165,12 @@ impl Controller {
     pub fn new(now: u64, mss: u32, window: u64, enhanced: bool, receiver: bool) -> Controller {
         // SAFETY: see `Send`.
         Controller(owned(unsafe { lowtide_cc_new(now, u64::from(mss), window, u8::from(enhanced), u8::from(receiver)) }))
+    }
+
+    /// T in ns; 60 ms if not set.
+    pub fn set_target(&mut self, target_ns: u64) {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_cc_set_target(self.0.as_ptr(), target_ns) }
     }
 
     /// Lets one acknowledgement release so many segments, whose own time is kept free below the target.

@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use super::child;
 use super::meter::Meter;
 use super::signals::{self, Arrived, Signals};
-use super::target::{Origins, Target};
+use super::what::{Origins, What};
 use crate::share::{self, Server};
 
 /// How often interfaces that are new are looked for, and rates measured. Milliseconds.
@@ -35,17 +35,17 @@ pub struct Managed {
 
 impl Managed {
     /// Makes or opens the group and attaches; processes that run already are moved last.
-    pub fn start(target: &Target, config: &Config) -> anyhow::Result<Managed> {
+    pub fn start(what: &What, config: &Config) -> anyhow::Result<Managed> {
         cgroup::remove_leftovers();
         share::remove_leftovers(&share::folder());
-        let group = match target {
-            Target::Cgroup(path, _) => Group::open(path)?,
+        let group = match what {
+            What::Cgroup(path, _) => Group::open(path)?,
             _ => Group::create(&config.name).context(REFUSES)?,
         };
         let receiver = Receiver::attach(group.path(), config).context(REFUSES)?;
         let server = Server::open(&share::folder())?;
-        let origins = match target {
-            Target::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
+        let origins = match what {
+            What::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
             _ => None,
         };
         Ok(Managed { receiver, server, group, origins })

@@ -13,33 +13,33 @@ use super::Args;
 
 /// What was asked for, checked as far as it can be before anything is changed.
 #[derive(Debug)]
-pub enum Target {
+pub enum What {
     Command(Vec<OsString>),
     Process(u32),
     /// A cgroup and how it was named.
     Cgroup(PathBuf, String),
 }
 
-impl Target {
-    pub fn of(args: &Args) -> anyhow::Result<Target> {
+impl What {
+    pub fn of(args: &Args) -> anyhow::Result<What> {
         if let Some(pid) = args.pid {
             if !Path::new(&format!("/proc/{pid}")).exists() {
                 bail!("--pid {pid}: there is no such process");
             }
-            return Ok(Target::Process(pid));
+            return Ok(What::Process(pid));
         }
         if let Some(path) = &args.cgroup {
             cgroup::Group::open(path).with_context(|| format!("--cgroup {}", path.display()))?;
-            return Ok(Target::Cgroup(path.clone(), path.display().to_string()));
+            return Ok(What::Cgroup(path.clone(), path.display().to_string()));
         }
-        let Some(unit) = &args.unit else { return Ok(Target::Command(args.command.clone())) };
+        let Some(unit) = &args.unit else { return Ok(What::Command(args.command.clone())) };
         if unit.is_empty() || unit.contains('/') {
             bail!("--unit {unit:?}: is no name of a unit; give one as in `systemctl status NAME.service`, or a path with --cgroup");
         }
         let root = cgroup::v2_root()?;
         // As systemctl has it, a name without a kind is a service's.
         match find(&root, unit).or_else(|| find(&root, &format!("{unit}.service"))) {
-            Some(path) => Ok(Target::Cgroup(path, unit.clone())),
+            Some(path) => Ok(What::Cgroup(path, unit.clone())),
             None => bail!("--unit {unit}: no cgroup of this name below {}: is it running? (systemctl status {unit})", root.display()),
         }
     }
@@ -47,24 +47,24 @@ impl Target {
     /// For `status`, where nobody gave a name.
     pub fn short_name(&self) -> String {
         match self {
-            Target::Command(words) => {
+            What::Command(words) => {
                 let program = words.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
                 program.to_string_lossy().into_owned()
             }
-            Target::Process(pid) => process_name(*pid).unwrap_or_else(|| format!("pid {pid}")),
-            Target::Cgroup(_, named) => Path::new(named).file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            What::Process(pid) => process_name(*pid).unwrap_or_else(|| format!("pid {pid}")),
+            What::Cgroup(_, named) => Path::new(named).file_name().unwrap_or_default().to_string_lossy().into_owned(),
         }
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Command(words) => {
+            What::Command(words) => {
                 write!(f, "{}", words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" "))
             }
-            Target::Process(pid) => write!(f, "process {pid} ({})", process_name(*pid).unwrap_or_default()),
-            Target::Cgroup(_, named) => write!(f, "cgroup {named}"),
+            What::Process(pid) => write!(f, "process {pid} ({})", process_name(*pid).unwrap_or_default()),
+            What::Cgroup(_, named) => write!(f, "cgroup {named}"),
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_command_is_called_by_its_file_name() {
-        let target = Target::Command(["/usr/bin/curl", "-O", "x"].map(OsString::from).to_vec());
-        assert_eq!((target.short_name().as_str(), target.to_string().as_str()), ("curl", "/usr/bin/curl -O x"));
+        let what = What::Command(["/usr/bin/curl", "-O", "x"].map(OsString::from).to_vec());
+        assert_eq!((what.short_name().as_str(), what.to_string().as_str()), ("curl", "/usr/bin/curl -O x"));
     }
 }

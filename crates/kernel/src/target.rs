@@ -1,0 +1,99 @@
+//! The queueing delay that a group aims at, and its names. Knows no program.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+const NS_PER_MS: u64 = 1_000_000;
+/// T of the draft (draft-irtf-iccrg-ledbat-plus-plus-01 §4.2).
+const DRAFT_MS: u8 = 60;
+/// What the queue of a busy host varies by anyway, with room.
+const LEAST_MS: u8 = 5;
+
+/// The queueing delay a group aims at. As text: `ledbat++`, `enhanced`, or milliseconds (`25ms`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Target {
+    /// 60 ms (draft-irtf-iccrg-ledbat-plus-plus-01).
+    LedbatPp,
+    /// min(60 ms, base RTT) (Bagnulo 2023 §7): yields to BBR too.
+    #[default]
+    Enhanced,
+    /// min(T, base RTT) with a T of the user's, 5 to 60 ms: less in the way of others where the RTT is large, and slower there.
+    Within {
+        /// T.
+        ms: u8,
+    },
+}
+
+impl Target {
+    /// T in ns, and whether a smaller base RTT takes its place.
+    pub(crate) fn parts(self) -> (u64, bool) {
+        let (ms, enhanced) = match self {
+            Target::LedbatPp => (DRAFT_MS, false),
+            Target::Enhanced => (DRAFT_MS, true),
+            Target::Within { ms } => (ms, true),
+        };
+        (u64::from(ms) * NS_PER_MS, enhanced)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::LedbatPp => f.pad("ledbat++"),
+            Target::Enhanced => f.pad("enhanced"),
+            Target::Within { ms } => f.pad(&format!("{ms}ms")),
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Target, String> {
+        match text {
+            "ledbat++" => return Ok(Target::LedbatPp),
+            "enhanced" => return Ok(Target::Enhanced),
+            _ => {}
+        }
+        let ms = text.strip_suffix("ms").and_then(|ms| ms.trim_end().parse().ok()).filter(|ms| (LEAST_MS..=DRAFT_MS).contains(ms));
+        ms.map(|ms| Target::Within { ms })
+            .ok_or_else(|| format!("a target is `enhanced`, `ledbat++`, or a delay from {LEAST_MS}ms to {DRAFT_MS}ms, such as `25ms`"))
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> String {
+        target.to_string()
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Target, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_read_as_it_is_written() {
+        for target in [Target::LedbatPp, Target::Enhanced, Target::Within { ms: 5 }, Target::Within { ms: 60 }] {
+            assert_eq!(target.to_string().parse(), Ok(target));
+        }
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused_with_what_one_is() {
+        for text in ["", "fast", "25", "4ms", "61ms", "-5ms", "ms", "1e1ms"] {
+            let error = text.parse::<Target>().expect_err(text);
+            assert!(error.contains("5ms to 60ms"), "{text}: {error}");
+        }
+    }
+}
