@@ -11,6 +11,9 @@ pub struct Ack {
     pub now: Time,
     /// Bytes newly delivered: cumulative plus newly SACKed.
     pub acked: u64,
+    /// Bytes by which the left edge moved, whether they had been SACKed before or not; a short last segment counts as a full one.
+    #[serde(default)]
+    pub advanced: u64,
     /// Bytes that this acknowledgement made the host declare lost.
     pub lost: u64,
     /// Bytes of `acked` that were reported as CE-marked.
@@ -36,6 +39,9 @@ pub struct Ack {
     pub rate: Option<RateSample>,
     /// The window, not the application or the peer, was the limit during the last round.
     pub cwnd_limited: bool,
+    /// The host lets no window grow on this one, whatever limits it.
+    #[serde(default)]
+    pub no_growth: bool,
     /// The host is in fast recovery or CWR and sends by PRR. Not set while it recovers from a timeout.
     pub in_recovery: bool,
 }
@@ -44,7 +50,7 @@ impl Ack {
     /// Whether an algorithm may grow on this acknowledgement (RFC 9293 §3.8.6, Linux `tcp_is_cwnd_limited`): the window was the
     /// limit, or, in slow start, more than half of it is in use.
     pub fn may_grow(&self, cwnd: u64, slow_start: bool) -> bool {
-        self.cwnd_limited || (slow_start && self.in_flight * 2 > cwnd)
+        !self.no_growth && (self.cwnd_limited || (slow_start && self.in_flight * 2 > cwnd))
     }
 }
 

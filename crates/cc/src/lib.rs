@@ -60,6 +60,7 @@
 mod bbr;
 pub mod bbr1;
 pub mod bbr2;
+pub mod bbr_ns3;
 pub mod bic;
 pub mod controller;
 pub mod cubic;

@@ -1,5 +1,6 @@
 //! The one list of algorithms: a name, as the field and scenario files write it, to its constructor.
 
+use crate::bbr_ns3;
 use crate::bbr1;
 use crate::bbr2;
 use crate::bic;
@@ -148,6 +149,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         preset: "",
         construct: bbr1::build,
     },
+    rival("bbr-ns3", "BBR as ns-3 models it, its socket's faults included", "ns-3.37 TcpBbr", "", bbr_ns3::build),
     rival("cubic", "CUBIC with HyStart, as Linux has it", "Linux tcp_cubic.c", "", cubic::build),
     rival("cubic-rfc9438", "CUBIC with HyStart++, as the RFC writes it", "RFC 9438, RFC 9406", "", cubic_rfc9438::build),
     rival("cubic-ns3", "CUBIC as ns-3 models it: no Reno-friendly region, late HyStart", "ns-3.37 TcpCubic", cubic::NS3, cubic::build),

@@ -74,6 +74,16 @@ impl Westwood {
         Westwood { estimator, bandwidth: None, stage: 0.0, bytes: 0.0, sample_start: start.now, rtt: None, rtt_min }
     }
 
+    /// The bytes that `ack` counts for. ns-3's socket calls `PktsAcked` with one segment for a duplicate and for a partial
+    /// acknowledgement, and else with all by which the left edge moved, although the duplicates have counted most of it.
+    fn worth(&self, window: &Window, ack: &Ack) -> f64 {
+        match self.estimator {
+            Estimator::Linux => ack.acked as f64,
+            _ if ack.advanced == 0 || ack.in_recovery => window.mss,
+            _ => ack.advanced as f64,
+        }
+    }
+
     /// Whether a sample taken over `elapsed` is complete.
     fn is_due(&self, elapsed: Span) -> bool {
         match (self.estimator, self.rtt) {
@@ -113,7 +123,7 @@ impl Westwood {
 }
 
 impl Law for Westwood {
-    fn measure(&mut self, _window: &mut Window, ack: &Ack) {
+    fn measure(&mut self, window: &mut Window, ack: &Ack) {
         if let Some(rtt) = ack.rtt.filter(|rtt| *rtt > Span::ZERO) {
             self.rtt = Some(rtt);
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
@@ -122,7 +132,7 @@ impl Law for Westwood {
         if self.estimator == Estimator::Linux {
             self.close_sample(ack.now);
         }
-        self.bytes += ack.acked as f64;
+        self.bytes += self.worth(window, ack);
         if self.estimator != Estimator::Linux {
             self.close_sample(ack.now);
         }
@@ -161,7 +171,8 @@ mod tests {
         let mut at = 0.0;
         while at < 5000.0 {
             at += every_ms;
-            flow.on_ack(&ack(at, segments, 40.0));
+            let ack = ack(at, segments, 40.0);
+            flow.on_ack(&Ack { advanced: ack.acked, ..ack });
         }
         flow.on_congestion(&episode(at, cause, 60.0));
         flow.window.cwnd
@@ -213,6 +224,22 @@ mod tests {
             flow.on_congestion(&episode(0.0, Cause::Timeout, 60.0));
             flow.on_ack(&ack(20.0, 1.0, 50.0));
             assert_eq!(flow.law.rtt_min, Some(Span::from_millis(least)));
+        }
+    }
+
+    /// Two SACKs above a hole, a partial acknowledgement and the one that ends the recovery: 1 + 1 + 1 and all four once more.
+    #[test]
+    fn ns3_counts_duplicates_and_then_what_they_announced() {
+        let mss = u64::from(MSS);
+        let sack = Ack { in_recovery: true, ..ack(0.0, 1.0, 40.0) };
+        let acks =
+            [(sack, 1), (sack, 1), (Ack { advanced: 2 * mss, ..sack }, 1), (Ack { advanced: 4 * mss, in_recovery: false, ..sack }, 4)];
+        for (estimator, double) in [(Estimator::Ns3PerAck, true), (Estimator::Linux, false)] {
+            let flow = avoiding(Base::default(), Westwood::new(estimator, &Start::default()), 60.0);
+            for (ack, segments) in &acks {
+                let want = if double { f64::from(*segments) * f64::from(MSS) } else { ack.acked as f64 };
+                assert_eq!(flow.law.worth(&flow.window, ack), want);
+            }
         }
     }
 }

@@ -226,6 +226,8 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         ecn: tcp.ecn,
         group: tcp.delayed_ack,
         stalls: tcp.rto == Rto::Ns3,
+        impatient: tcp.rto == Rto::Ns3,
+        ghosts: tcp.rto == Rto::Ns3,
         echoed_rtt: tcp.echoed_rtt,
         smoothed_rtt: tcp.smoothed_rtt,
         validated: tcp.validated,

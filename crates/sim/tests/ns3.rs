@@ -18,7 +18,7 @@ const ALGORITHMS: &[(&str, &str)] = &[
     ("NewReno", "newreno-ns3"),
     ("LinuxReno", "reno-ns3"),
     ("Cubic", "cubic-ns3"),
-    ("Bbr", "bbr1"),
+    ("Bbr", "bbr-ns3"),
     ("Westwood", "westwood-ns3"),
     ("WestwoodPlus", "westwood_plus-ns3"),
     ("HighSpeed", "highspeed-ns3"),
@@ -86,9 +86,8 @@ impl Record {
     /// The same run here, over `queue`.
     fn ours(&self, cc: &str, queue: &str, seed: u64) -> Run {
         let tcp = "delayed_ack = 2, ack_timer_ms = 200.0, quickack = 1, rto = \"ns3\", recovery = \"sack\"";
-        // BBR here is Linux's, which keeps the smallest RTT; the smallest smoothed one would hold a queue of its own.
-        let (smoothed, ecn) = (cc != "bbr1", queue.contains("ecn = true"));
-        let clock = format!("timestamp_ms = 1.0, echoed_rtt = true, smoothed_rtt = {smoothed}, validated = false, ecn = {ecn}");
+        let ecn = queue.contains("ecn = true");
+        let clock = format!("timestamp_ms = 1.0, echoed_rtt = true, smoothed_rtt = true, validated = false, ecn = {ecn}");
         let text = format!(
             "duration_s = {:?}\nwarmup_s = {:?}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = {:?}\nrtt_ms = {:?}\nlink_header_bytes = 2\n\
              queue = {queue}\n[[flows]]\nname = \"a\"\ncc = \"{cc}\"\ncount = {}\nstagger_s = {:?}\ntcp = {{ {tcp}, {clock} }}\n",

@@ -240,7 +240,7 @@ pub enum Rto {
     Linux,
     /// RFC 6298: 1 s floor.
     Rfc,
-    /// ns-3.37: 1 s floor, 3 s for a SYN; a window below one segment waits for it.
+    /// ns-3.37: 1 s floor, 3 s for a SYN; a window below one segment waits for it; in recovery only the first new ACK restarts it.
     Ns3,
     /// ns-2's Linux agent: whole milliseconds, 200 ms floor on the whole, one sample a round trip.
     Ns2,

@@ -1,6 +1,8 @@
 //! The sender's scoreboard: every outstanding segment in a ring, in-flight segments linked in the order they were sent, and
 //! the runs that were SACKed. Knows nothing of windows, timers or which segments ought to be lost.
 
+mod ghosts;
+
 use super::rate::Stamp;
 
 /// Where an outstanding segment is.
@@ -26,6 +28,10 @@ pub struct Segment {
     pub state: State,
     /// Sent more than once.
     pub retransmitted: bool,
+    /// Sent again since the last timeout.
+    pub repaired: bool,
+    /// Counted in the pipe once more than it is in flight ([`Scoreboard::keep_ghosts`]).
+    ghost: bool,
     /// The how-manieth transmission it was: what times of equal nanoseconds cannot tell.
     pub order: u32,
     earlier: u32,
@@ -72,6 +78,10 @@ pub struct Scoreboard {
     in_flight_segments: u32,
     sacked: u32,
     lost: u32,
+    /// Bytes of ghosts, if they are kept.
+    ghosts: Option<u64>,
+    /// No segment below this is in flight for the first time.
+    untouched_from: u32,
     /// SACKed runs `[from, to)` in ascending order, disjoint and not touching.
     runs: Vec<(u32, u32)>,
     /// No segment below this is `Lost`.
@@ -93,6 +103,8 @@ impl Default for Scoreboard {
             in_flight_segments: 0,
             sacked: 0,
             lost: 0,
+            ghosts: None,
+            untouched_from: 0,
             runs: Vec::new(),
             lost_from: 0,
             notes: None,
@@ -211,12 +223,14 @@ impl Scoreboard {
     /// Segment `seq` leaves again.
     pub fn send_again(&mut self, seq: u32, stamp: Stamp) {
         debug_assert_ne!(self.segment(seq).state, State::Sacked, "a delivered segment is not sent again");
-        self.leave(seq, self.segment(seq).state);
+        let state = self.segment(seq).state;
+        self.set_ghost(seq, state == State::InFlight);
+        self.leave(seq, state);
         let slot = self.slot(seq);
         let segment = &mut self.ring[slot];
         segment.stamp = stamp;
         segment.state = State::InFlight;
-        segment.retransmitted = true;
+        (segment.retransmitted, segment.repaired) = (true, true);
         self.link(seq);
     }
 
@@ -269,6 +283,11 @@ impl Scoreboard {
         while self.oldest != NONE {
             bytes += self.mark_lost(self.oldest);
         }
+        for seq in self.una..self.nxt {
+            self.set_ghost(seq, false);
+            let slot = self.slot(seq);
+            self.ring[slot].repaired = false;
+        }
         bytes
     }
 
@@ -277,6 +296,7 @@ impl Scoreboard {
         let to = to.min(self.nxt);
         while self.una < to {
             let seq = self.una;
+            self.set_ghost(seq, false);
             match self.segment(seq).state {
                 State::Sacked => self.sacked -= 1,
                 state => {
@@ -324,6 +344,7 @@ impl Scoreboard {
             let state = self.segment(seq).state;
             self.leave(seq, state);
             self.note(seq, |order, _, _| Note::Delivered { order });
+            self.set_ghost(seq, self.segment(seq).repaired);
             let slot = self.slot(seq);
             self.ring[slot].state = State::Sacked;
             self.sacked += 1;

@@ -79,6 +79,8 @@ pub struct Sender {
     closed: bool,
     edge: u64,
     timer: Option<(Time, Due)>,
+    /// An impatient sender's timer has been restarted in this recovery.
+    restarted: bool,
     reorder: Option<Time>,
     wait: Option<Time>,
     probe: bool,
@@ -101,11 +103,15 @@ impl Sender {
         if let Some(rtt) = handshake {
             rto.sample(rtt, true);
         }
+        let mut board = Scoreboard::default();
+        if config.ghosts {
+            board.keep_ghosts();
+        }
         Sender {
             config,
             flow,
             cc,
-            board: Scoreboard::default(),
+            board,
             clock: DeliveryClock::default(),
             rack: Rack::default(),
             rto,
@@ -124,6 +130,7 @@ impl Sender {
             closed: false,
             edge: window,
             timer: None,
+            restarted: false,
             reorder: None,
             wait: None,
             probe: false,
@@ -170,7 +177,7 @@ impl Sender {
 
     /// Bytes in flight.
     pub fn in_flight(&self) -> u64 {
-        self.board.in_flight().saturating_sub(self.credit)
+        self.board.pipe().saturating_sub(self.credit)
     }
 
     /// The smoothed RTT.
@@ -208,7 +215,7 @@ impl Sender {
         self.wait = None;
         let window = self.window();
         let pipe = self.in_flight();
-        let again = self.board.next_lost();
+        let again = self.board.next_lost().or_else(|| self.untouched());
         let len = again.map_or_else(|| self.next_len(), |seq| self.board.segment(seq).len);
         if std::mem::take(&mut self.probe) {
             return self.send_probe(now);
@@ -245,6 +252,13 @@ impl Sender {
             return None;
         }
         Some(self.send(again, len, now))
+    }
+
+    /// What an ns-3 sender repeats for want of anything else.
+    fn untouched(&mut self) -> Option<u32> {
+        let len = self.next_len();
+        let stuck = self.config.ghosts && matches!(self.mode, Mode::Reducing { loss: true, .. }) && (len == 0 || !self.permitted(len));
+        if stuck { self.board.next_untouched() } else { None }
     }
 
     /// A window below one segment sends nothing; the timer that ends this runs although nothing is out.
@@ -313,7 +327,7 @@ impl Sender {
         let restart = match self.timer {
             None => true,
             Some((_, Due::Probe)) => again.is_none(),
-            Some((_, Due::Retransmit)) => again == Some(self.board.una()),
+            Some((_, Due::Retransmit)) => again == Some(self.board.una()) && !self.config.impatient,
         };
         if restart {
             self.arm(now);

@@ -218,6 +218,22 @@ fn a_window_of_marks_reduces_once() {
     assert_eq!([0, 1, 9, 10, 11].map(episodes), [0, 1, 1, 1, 2]);
 }
 
+/// Two holes are repaired a few ms apart, a third one's repair is lost: an impatient timer runs from the first repair.
+#[test]
+fn an_impatient_timer_runs_from_the_first_partial_acknowledgement() {
+    let expired = |impatient| {
+        let mut pair = Pair::bulk(SenderConfig { impatient, rto: RtoProfile::Rfc, ..with(Detection::Rfc6675) });
+        pair.rate = Some(Rate::from_mbps_f64(20.0));
+        pair.drop = vec![2, 6];
+        pair.drop_segment = (9, 2);
+        pair.run(Time::from_millis(2000));
+        assert_eq!(pair.sender.stats().timeouts, 1, "{:?}", pair.times_of(9));
+        pair.times_of(9)[2]
+    };
+    let (first, last) = (expired(true), expired(false));
+    assert!(first < last && last < first + 40, "{first} {last}");
+}
+
 #[test]
 fn the_loss_of_the_last_of_ten_is_probed_without_a_timeout() {
     let mut pair = Pair::new(SenderConfig::linux(MSS), 10.0, 1e6);

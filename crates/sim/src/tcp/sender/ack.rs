@@ -14,6 +14,8 @@ use crate::tcp::sack::Segment;
 #[derive(Default)]
 struct Delivery {
     bytes: u64,
+    /// Segments by which the left edge moved.
+    advanced: u32,
     newest: Option<Segment>,
     /// The first of those acknowledged cumulatively.
     oldest: Option<Segment>,
@@ -44,7 +46,8 @@ impl Sender {
         self.owd = Some(if by_echo { self.elapsed(ack.echo, ack.sent).nanos() as i64 } else { ack.owd });
         self.echo_age = by_echo.then(|| self.elapsed(ack.echo, now));
         let (mut delivery, dsack) = self.take_delivered(ack, now);
-        let advanced = self.board.una() > una;
+        delivery.advanced = self.board.una() - una;
+        let advanced = delivery.advanced > 0;
         self.edge = self.edge.max(self.offset(ack.seq) + u64::from(ack.window));
         let duplicate = self.count_duplicates(&mut delivery, ack, advanced);
         if advanced {
@@ -76,7 +79,7 @@ impl Sender {
             self.cc.on_repaired(Halving::moderated(outstanding, u64::from(self.config.mss)));
         }
         // ns-2's agent sets its timer anew for a duplicate, too (`time_processing`).
-        if advanced || by_timer {
+        if (advanced && self.restarts_timer()) || by_timer {
             self.arm(now);
         }
         if self.board.una() == self.board.nxt() {
@@ -183,6 +186,7 @@ impl Sender {
         self.cc.on_ack(&Ack {
             now,
             acked: delivery.bytes,
+            advanced: self.offset(delivery.advanced),
             lost,
             ce,
             in_flight: before,
@@ -194,6 +198,8 @@ impl Sender {
             prior_delivered: stamp.map_or(0, |stamp| stamp.delivered),
             rate,
             cwnd_limited: delivery.may_grow && (self.used.limited() || !self.config.validated),
+            // ns-3's `IncreaseWindow` is called for acknowledgements of new data alone.
+            no_growth: !delivery.may_grow && !self.config.validated,
             in_recovery: self.in_recovery(),
             ..Ack::default()
         });

@@ -70,6 +70,13 @@ pub struct SenderConfig {
     pub group: u32,
     /// Send nothing while the window is below one segment, until the retransmission timer gives one (ns-3).
     pub stalls: bool,
+    /// During recovery only the first acknowledgement of new data restarts the retransmission timer, and no retransmission does (RFC 6582
+    /// §4's impatient variant, ns-3).
+    pub impatient: bool,
+    /// The pipe as ns-3 counts it ([`Scoreboard::keep_ghosts`](crate::tcp::sack::Scoreboard::keep_ghosts)), and where no new data may be
+    /// sent, a recovery sends again what is not known to be lost (RFC 6675 `NextSeg`, rule 3; ns-3's send buffer ends where the
+    /// peer's window does).
+    pub ghosts: bool,
     /// RTT samples and one-way delays go by the echoed timestamp, that of the oldest segment acknowledged (RFC 7323 §4.3, ns-3): the
     /// time that it waited for a delayed acknowledgement is in them. Otherwise by the newest segment.
     pub echoed_rtt: bool,
@@ -99,6 +106,8 @@ impl SenderConfig {
             ecn: false,
             group: 2,
             stalls: false,
+            impatient: false,
+            ghosts: false,
             echoed_rtt: false,
             smoothed_rtt: false,
             validated: true,

@@ -28,7 +28,7 @@ impl Sender {
                 let below = self.board.lost_below();
                 let from = self.judged.max(self.board.una());
                 self.judged = self.judged.max(below);
-                (from..below).map(|seq| if self.board.segment(seq).retransmitted { 0 } else { self.board.mark_lost(seq) }).sum()
+                (from..below).map(|seq| self.judge(seq)).sum()
             }
             Detection::Timer => 0,
             Detection::NewReno | Detection::Reno => {
@@ -45,6 +45,15 @@ impl Sender {
         self.episode_lost += lost;
         self.stats.losses += lost.div_ceil(u64::from(self.config.mss));
         lost
+    }
+
+    /// `seq` must have arrived by now: lost, but for a retransmission, for which the timer waits.
+    fn judge(&mut self, seq: u32) -> u64 {
+        if !self.board.segment(seq).retransmitted {
+            return self.board.mark_lost(seq);
+        }
+        self.board.found_lost(seq);
+        0
     }
 
     /// Ends an episode whose data has all arrived. Returns what was lost behind it meanwhile: sent after the reduction, so
@@ -88,6 +97,7 @@ impl Sender {
     fn start_episode(&mut self, cause: Cause, before: u64, now: Time) {
         self.recover = self.board.nxt();
         self.probed = None;
+        self.restarted = false;
         self.undo = (self.config.undo && cause == Cause::Loss).then(|| Undo::new(self.board.una()));
         self.ceiling = u64::MAX;
         self.congestion(cause, before, now);
@@ -178,6 +188,12 @@ impl Sender {
         }
         self.rto.back_off();
         self.timer = Some((now + self.rto.rto(), Due::Retransmit));
+    }
+
+    /// Whether an acknowledgement of new data restarts the retransmission timer.
+    pub(super) fn restarts_timer(&mut self) -> bool {
+        let repairing = matches!(self.mode, Mode::Reducing { loss: true, .. });
+        !(self.config.impatient && repairing && std::mem::replace(&mut self.restarted, true))
     }
 
     /// (Re)starts the retransmission timer, or a probe's where one is allowed.

@@ -1,0 +1,99 @@
+//! The pipe as ns-3 counts it (`TcpTxBuffer::BytesInFlight`), beside the one that is. Knows nothing of who asks for which.
+
+use super::{Scoreboard, State};
+
+impl Scoreboard {
+    /// Counts the pipe as ns-3's `TcpTxBuffer` does from now on: a retransmission stays in it until the left edge passes it or
+    /// the timer expires, SACKed or not, and one of a segment that was not lost is there beside its original.
+    pub fn keep_ghosts(&mut self) {
+        self.ghosts = Some(0);
+    }
+
+    /// What the pipe counts, in flight or not.
+    pub fn pipe(&self) -> u64 {
+        self.in_flight + self.ghosts.unwrap_or(0)
+    }
+
+    /// Counts `seq` once more than it is in flight, or no longer.
+    pub(super) fn set_ghost(&mut self, seq: u32, ghost: bool) {
+        let slot = self.slot(seq);
+        let segment = &mut self.ring[slot];
+        if let Some(bytes) = &mut self.ghosts
+            && segment.ghost != ghost
+        {
+            segment.ghost = ghost;
+            let len = u64::from(segment.len);
+            *bytes = if ghost { *bytes + len } else { *bytes - len };
+        }
+    }
+
+    /// `seq` is lost, as was not known when it was sent again.
+    pub fn found_lost(&mut self, seq: u32) {
+        if self.segment(seq).state == State::InFlight {
+            self.set_ghost(seq, false);
+        }
+    }
+
+    /// The lowest segment in flight that was sent once only.
+    pub fn next_untouched(&mut self) -> Option<u32> {
+        let from = self.untouched_from.max(self.una);
+        let found = (from..self.nxt).find(|&seq| self.segment(seq).state == State::InFlight && !self.segment(seq).repaired);
+        self.untouched_from = found.unwrap_or(self.nxt);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::rate::Stamp;
+
+    /// Ten out, all but the first two SACKed, both lost and sent again; the second repair arrives, the first does not.
+    fn half_repaired(ghosts: bool) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        if ghosts {
+            board.keep_ghosts();
+        }
+        (0..10).for_each(|_| drop(board.send_new(Stamp::default(), 1000)));
+        board.sack(2, 10, |_, _| {});
+        for seq in [0, 1] {
+            board.mark_lost(seq);
+            board.send_again(seq, Stamp::default());
+        }
+        board.sack(1, 2, |_, _| {});
+        board
+    }
+
+    #[test]
+    fn a_repair_behind_a_hole_stays_in_ns3s_pipe_until_the_hole_is_closed() {
+        assert_eq!(half_repaired(false).pipe(), 1000);
+        let mut board = half_repaired(true);
+        assert_eq!((board.pipe(), board.in_flight()), (2000, 1000));
+        board.acknowledge(10, |_, _| {});
+        assert_eq!(board.pipe(), 0);
+    }
+
+    #[test]
+    fn a_timeout_takes_it_out() {
+        let mut board = half_repaired(true);
+        board.mark_all_lost();
+        assert_eq!(board.pipe(), 0);
+        board.send_again(0, Stamp::default());
+        assert_eq!(board.pipe(), 1000);
+    }
+
+    /// What was not lost is in the pipe twice when it is sent again, and once when it turns out to be lost or arrives.
+    #[test]
+    fn a_repair_of_what_was_not_lost_is_beside_its_original() {
+        let mut board = Scoreboard::default();
+        board.keep_ghosts();
+        (0..3).for_each(|_| drop(board.send_new(Stamp::default(), 1000)));
+        assert_eq!(board.next_untouched(), Some(0));
+        board.send_again(0, Stamp::default());
+        assert_eq!((board.pipe(), board.next_untouched()), (4000, Some(1)));
+        board.send_again(1, Stamp::default());
+        board.found_lost(1);
+        board.sack(0, 1, |_, _| {});
+        assert_eq!((board.pipe(), board.in_flight()), (3000, 2000));
+    }
+}
