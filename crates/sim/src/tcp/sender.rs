@@ -84,6 +84,8 @@ pub struct Sender {
     reorder: Option<Time>,
     wait: Option<Time>,
     probe: bool,
+    /// What is lost first leaves at once, whatever the window says (RFC 6675 §5 (4.3), ns-3's `DoRetransmit`).
+    fast: bool,
     /// A probe repeated the highest segment; its acknowledgement without a DSACK means a loss was repaired.
     probed: Option<u32>,
     /// Whether the last reduction was for nothing.
@@ -134,6 +136,7 @@ impl Sender {
             reorder: None,
             wait: None,
             probe: false,
+            fast: false,
             probed: None,
             undo: None,
             idle_since: None,
@@ -231,7 +234,8 @@ impl Sender {
             }
             return None;
         }
-        let full = pipe + u64::from(len) > window;
+        let fast = std::mem::take(&mut self.fast) && again.is_some();
+        let full = pipe + u64::from(len) > window && !fast;
         if full {
             let verdict = if self.config.stalls {
                 self.stall(pipe, now)

@@ -78,6 +78,9 @@ impl Sender {
             let outstanding = self.offset(self.board.nxt()) - self.offset(self.board.una());
             self.cc.on_repaired(Halving::moderated(outstanding, u64::from(self.config.mss)));
         }
+        if advanced {
+            self.fast = self.repairs_at_once();
+        }
         // ns-2's agent sets its timer anew for a duplicate, too (`time_processing`).
         if (advanced && self.restarts_timer()) || by_timer {
             self.arm(now);

@@ -111,6 +111,7 @@ impl Sender {
             Reduction::AtOnce => Way::AtOnce,
         };
         self.mode = Mode::Reducing { way, loss: cause == Cause::Loss };
+        self.fast = self.repairs_at_once();
     }
 
     fn congestion(&mut self, cause: Cause, in_flight: u64, now: Time) {
@@ -188,6 +189,14 @@ impl Sender {
         }
         self.rto.back_off();
         self.timer = Some((now + self.rto.rto(), Due::Retransmit));
+    }
+
+    /// Whether a recovery that has not sent the first hole's segment again does so whatever the window says: at its start and at each
+    /// partial acknowledgement. By proportional rate reduction it has room for it anyway.
+    pub(super) fn repairs_at_once(&self) -> bool {
+        let recovering = matches!(self.mode, Mode::Reducing { way: Way::AtOnce, loss: true });
+        let by_sack = self.config.detection == Detection::Rfc6675 && self.board.una() < self.board.nxt();
+        recovering && by_sack && !self.board.segment(self.board.una()).repaired
     }
 
     /// Whether an acknowledgement of new data restarts the retransmission timer.
