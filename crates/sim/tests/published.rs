@@ -41,12 +41,22 @@ fn the_published_code_carries_what_it_carries_in_ns3() {
     }
 }
 
+/// The windows that slow start leaves, which ns-3's LEDBAT keeps, in segments: 321 alone, 336 for the late-comer. What is left to the
+/// first flow then hangs on one packet of its own lost in the other's slow start: with access links of 10.05 instead of 10 ms ns-3
+/// leaves it 102 segments instead of 86.
 #[test]
-fn ns3s_ledbat_carries_what_it_carries_in_ns3() {
-    let means = running_means(&outcome("ledbat-ns3", "", true).summary);
-    for (got, rerun) in means.into_iter().zip([4.49, 14.65]) {
-        assert!((got / rerun - 1.0).abs() < 0.05, "{got} of {rerun}");
+fn ns3s_ledbat_keeps_the_windows_that_it_keeps_in_ns3() {
+    let Outcome { summary, series } = outcome("ledbat-ns3", "", true);
+    let window = |flow: &str, at: f64| {
+        let point = series.flows.iter().find(|p| p.flow == flow && p.time_s >= at).expect("running");
+        point.cwnd_bytes / 1340.0
+    };
+    for (flow, at, rerun) in [("f.1", 8.0, 321.0), ("f.2", 20.0, 336.0)] {
+        assert!((window(flow, at) / rerun - 1.0).abs() < 0.01, "{flow}: {} of {rerun}", window(flow, at));
     }
+    assert!(window("f.1", 20.0) < 110.0);
+    let means = running_means(&summary);
+    assert!((means.iter().sum::<f64>() / (4.49 + 14.65) - 1.0).abs() < 0.01, "{means:?}");
 }
 
 /// The draft's own algorithm, too, is only as fair as its samples: where they are smoothed and a delayed acknowledgement's wait is

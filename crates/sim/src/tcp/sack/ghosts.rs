@@ -54,7 +54,9 @@ mod tests {
         if ghosts {
             board.keep_ghosts();
         }
-        (0..10).for_each(|_| drop(board.send_new(Stamp::default(), 1000)));
+        for _ in 0..10 {
+            board.send_new(Stamp::default(), 1000);
+        }
         board.sack(2, 10, |_, _| {});
         for seq in [0, 1] {
             board.mark_lost(seq);
@@ -87,7 +89,9 @@ mod tests {
     fn a_repair_of_what_was_not_lost_is_beside_its_original() {
         let mut board = Scoreboard::default();
         board.keep_ghosts();
-        (0..3).for_each(|_| drop(board.send_new(Stamp::default(), 1000)));
+        for _ in 0..3 {
+            board.send_new(Stamp::default(), 1000);
+        }
         assert_eq!(board.next_untouched(), Some(0));
         board.send_again(0, Stamp::default());
         assert_eq!((board.pipe(), board.next_untouched()), (4000, Some(1)));
