@@ -76,6 +76,14 @@ impl SendingEnd {
         }
     }
 
+    /// Bytes written and not acknowledged; of uTP none, which has no such buffer here.
+    pub fn unacknowledged(&self) -> u64 {
+        match self {
+            SendingEnd::Tcp(sender) => sender.unacknowledged(),
+            SendingEnd::Utp(_) => 0,
+        }
+    }
+
     /// The application takes back what has not been sent.
     pub fn stop(&mut self) {
         match self {

@@ -31,6 +31,10 @@ pub enum App {
         off: Span,
         /// The application's rate while on; none: as much as the network takes.
         rate: Option<Rate>,
+        /// Silent at first.
+        wait: Span,
+        /// With a rate: the send buffer. What does not fit is not written later; what is in it at a burst's end is sent.
+        buffer: Option<u64>,
     },
     /// Datagrams of `size` bytes at an even rate, without acknowledgements.
     Datagrams {
@@ -301,19 +305,22 @@ impl Flow {
 
     /// The application of an OnOff flow acts. When it acts next.
     pub fn act(&mut self, now: Time) -> Option<Time> {
-        let App::OnOff { on, off, rate } = self.spec.app else { return None };
+        let App::OnOff { on, off, rate, wait, buffer } = self.spec.app else { return None };
+        if now < self.spec.start + wait {
+            return Some(self.spec.start + wait);
+        }
         if now >= self.burst_end + off || self.burst_end == Time::ZERO {
             self.burst_end = now + on;
         }
         let sender = self.sender.as_mut();
         if now >= self.burst_end {
-            if let Some(sender) = sender {
+            if let Some(sender) = sender.filter(|_| buffer.is_none()) {
                 sender.stop();
             }
             return Some(self.burst_end + off);
         }
         let write = rate.map_or(u64::MAX, |_| u64::from(self.spec.sender.mss));
-        if let Some(sender) = sender {
+        if let Some(sender) = sender.filter(|sender| buffer.is_none_or(|buffer| sender.unacknowledged() + write <= buffer)) {
             sender.write(write);
         }
         Some(rate.map_or(self.burst_end, |rate| (now + rate.time_for(write)).min(self.burst_end)))

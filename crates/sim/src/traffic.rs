@@ -164,10 +164,12 @@ fn app(flow: &Flow) -> Result<App, String> {
             // Each arrival has its own size.
             App::Bytes(0)
         }
-        Traffic::OnOff { on_s, off_s, rate_mbps } => App::OnOff {
+        Traffic::OnOff { on_s, off_s, rate_mbps, wait_s, buffer_bytes } => App::OnOff {
             on: Span::from_secs_f64(positive(on_s, "on_s")?),
             off: Span::from_secs_f64(positive(off_s, "off_s")?),
             rate: rate_mbps.map(|rate| positive(rate, "rate_mbps").map(Rate::from_mbps_f64)).transpose()?,
+            wait: Span::from_secs_f64(wait_s),
+            buffer: buffer_bytes,
         },
         Traffic::Cbr { rate_kbps, packet_bytes } => App::Datagrams {
             rate: Rate::from_mbps_f64(positive(rate_kbps, "rate_kbps")? / 1000.0),
@@ -228,6 +230,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         stalls: tcp.rto == Rto::Ns3,
         impatient: tcp.rto == Rto::Ns3,
         ghosts: tcp.rto == Rto::Ns3,
+        disorder: tcp.rto == Rto::Ns3,
         echoed_rtt: tcp.echoed_rtt,
         smoothed_rtt: tcp.smoothed_rtt,
         validated: tcp.validated,

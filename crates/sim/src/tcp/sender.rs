@@ -153,6 +153,11 @@ impl Sender {
         self.written = self.written.saturating_add(bytes);
     }
 
+    /// Bytes written and not acknowledged.
+    pub fn unacknowledged(&self) -> u64 {
+        self.written.saturating_sub(self.offset(self.board.una()))
+    }
+
     /// The application will write no more: the last segment carries the FIN.
     pub fn close(&mut self) {
         self.closed = true;

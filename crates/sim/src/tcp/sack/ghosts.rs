@@ -34,6 +34,16 @@ impl Scoreboard {
         }
     }
 
+    /// Whether of the segments above the lowest one a lost one comes before a SACKed one (`TcpTxBuffer::IsLost`).
+    pub fn lost_behind_the_first(&self) -> bool {
+        let lost = |seq| match self.segment(seq).state {
+            State::Sacked => Some(false),
+            State::Lost => Some(true),
+            State::InFlight => self.segment(seq).repaired.then_some(true),
+        };
+        (self.una + 1..self.sacked_to().saturating_sub(1)).find_map(lost) == Some(true)
+    }
+
     /// The lowest segment in flight that was sent once only.
     pub fn next_untouched(&mut self) -> Option<u32> {
         let from = self.untouched_from.max(self.una);

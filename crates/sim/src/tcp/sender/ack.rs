@@ -3,7 +3,7 @@
 use lowtide_cc::{Ack, Recovery};
 use lowtide_units::{Span, Time};
 
-use super::recovery::DUP_THRESHOLD;
+use super::recovery::{DUP_THRESHOLD, Disorder};
 use super::{Detection, Mode, Sender, Way};
 use crate::packet::Packet;
 use crate::tcp::halving::Halving;
@@ -25,6 +25,8 @@ struct Delivery {
     may_grow: bool,
     /// It shows that the last reduction was for nothing.
     spurious: bool,
+    /// Something above the left edge is among it.
+    sacked: bool,
 }
 
 impl Delivery {
@@ -63,13 +65,19 @@ impl Sender {
         let rtt = self.sample_rtt(&delivery, ack.echo, now);
         let lost = self.detect(now, advanced);
         let repairing = matches!(self.mode, Mode::Timeout);
+        let disorder = self.disorder(delivery.sacked, advanced);
         let left = self.leave_episode(advanced);
         self.check_probe(dsack, before, now);
-        self.enter_episode(lost.max(left), u64::from(ack.ce), before, now);
+        let news = match disorder {
+            Some(disorder) => self.lost_in(disorder, lost),
+            None => lost.max(left),
+        };
+        self.enter_episode(news, u64::from(ack.ce), before, now);
         if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
             // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`),
             // but that is not asked of those who answer for their window in recovery too (`tcp_cong_control`).
-            delivery.may_grow = advanced || self.rack.sees_reordering() || self.cc.recovery() == Recovery::Own;
+            let orderly = disorder != Some(Disorder::Waiting);
+            delivery.may_grow = (advanced && orderly) || self.rack.sees_reordering() || self.cc.recovery() == Recovery::Own;
             self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
         }
         self.reduce(delivery.bytes, advanced && lost == 0);
@@ -82,7 +90,7 @@ impl Sender {
             self.fast = self.repairs_at_once();
         }
         // ns-2's agent sets its timer anew for a duplicate, too (`time_processing`).
-        if (advanced && self.restarts_timer()) || by_timer {
+        if (advanced && disorder != Some(Disorder::Waiting) && self.restarts_timer()) || by_timer {
             self.arm(now);
         }
         if self.board.una() == self.board.nxt() {
@@ -98,6 +106,7 @@ impl Sender {
         let mut visit = |seq: u32, segment: &Segment| {
             delivery.add(segment);
             delivery.oldest = delivery.oldest.or((seq < ack.seq).then_some(*segment));
+            delivery.sacked |= seq >= ack.seq;
             under_way |= !segment.retransmitted && evidence.is_some_and(|undo| undo.was_under_way(segment.order));
             // RFC 8985 §6.2 step 2: an echo from before the retransmission answers the original.
             let of_original = config.undo && segment.retransmitted && ack.echo < segment.stamp.sent;

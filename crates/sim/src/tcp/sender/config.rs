@@ -77,6 +77,9 @@ pub struct SenderConfig {
     /// sent, a recovery sends again what is not known to be lost (RFC 6675 `NextSeg`, rule 3; ns-3's send buffer ends where the
     /// peer's window does).
     pub ghosts: bool,
+    /// An episode begins as in ns-3 (`TcpSocketBase::DupAck`): with the third acknowledgement in a row that SACKs something, or with the
+    /// first one by which a segment behind the first hole is lost, too. What is lost otherwise is sent again and reduces nothing.
+    pub disorder: bool,
     /// RTT samples and one-way delays go by the echoed timestamp, that of the oldest segment acknowledged (RFC 7323 §4.3, ns-3): the
     /// time that it waited for a delayed acknowledgement is in them. Otherwise by the newest segment.
     pub echoed_rtt: bool,
@@ -108,6 +111,7 @@ impl SenderConfig {
             stalls: false,
             impatient: false,
             ghosts: false,
+            disorder: false,
             echoed_rtt: false,
             smoothed_rtt: false,
             validated: true,

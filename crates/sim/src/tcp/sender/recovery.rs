@@ -13,6 +13,17 @@ const WORST_ACK_DELAY: Span = Span::from_millis(200);
 /// Duplicate ACKs that mean loss (RFC 5681).
 pub(super) const DUP_THRESHOLD: u32 = 3;
 
+/// What ns-3's socket makes of an acknowledgement outside recovery (`TcpSocketBase::DupAck`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disorder {
+    /// It SACKs nothing, or comes during a recovery.
+    No,
+    /// CA_DISORDER: nothing grows, and the timer runs on.
+    Waiting,
+    /// A recovery begins.
+    Over,
+}
+
 impl Sender {
     /// Declares segments lost; returns their bytes.
     pub(super) fn detect(&mut self, now: Time, advanced: bool) -> u64 {
@@ -79,6 +90,34 @@ impl Sender {
         self.duplicates = 0;
         self.episode_lost = 0;
         self.board.missing()
+    }
+
+    /// Counts acknowledgements that SACK something, if ns-3's rule is in force.
+    pub(super) fn disorder(&mut self, sacked: bool, advanced: bool) -> Option<Disorder> {
+        if !self.config.disorder {
+            return None;
+        }
+        Some(match self.mode {
+            Mode::Open if sacked => {
+                self.duplicates += 1;
+                let over = self.duplicates == DUP_THRESHOLD || self.board.lost_behind_the_first();
+                if over { Disorder::Over } else { Disorder::Waiting }
+            }
+            _ => {
+                self.duplicates = if advanced { 0 } else { self.duplicates };
+                Disorder::No
+            }
+        })
+    }
+
+    /// The bytes of a loss that begins an episode in ns-3, where the first hole is lost by then at the latest (`MarkHeadAsLost`), or that
+    /// changes the name of one.
+    pub(super) fn lost_in(&mut self, disorder: Disorder, lost: u64) -> u64 {
+        match self.mode {
+            Mode::Open if disorder != Disorder::Over => 0,
+            Mode::Open => lost.max(self.board.mark_lost(self.board.una())).max(u64::from(self.config.mss)),
+            _ => lost,
+        }
     }
 
     pub(super) fn enter_episode(&mut self, lost: u64, ce: u64, before: u64, now: Time) {
