@@ -279,6 +279,12 @@ impl Sender {
     }
 
     fn window(&self) -> u64 {
+        // ns-3's `Window`: the pipe with its repairs, not only what is new, stays within the peer's window.
+        let peers = if self.config.ghosts { self.edge.saturating_sub(self.offset(self.board.una())) } else { u64::MAX };
+        peers.min(self.own_window())
+    }
+
+    fn own_window(&self) -> u64 {
         match self.mode {
             Mode::Reducing { way: Way::Prr(prr), .. } if self.cc.recovery() == Recovery::Host => prr.cwnd(),
             Mode::Reducing { way: Way::Halving(halving), .. } => halving.cwnd(),
