@@ -8,18 +8,21 @@
 //! - Acknowledgements are expected to bring nothing in an epoch's first second (`UpdateAckAggregation`: seconds in an integer), and
 //!   the epoch starts over at 2¹² bytes, not segments.
 //! - After a timeout nothing gives the window back (`CongestionStateSet` knows no end of CA_LOSS).
+//! - Rates are sampled with faults ([`rate`]): where single segments wait for the timer they sink, and with them the pacing.
 //! - A burst is one segment, and the rate paced at has no margin.
 
 mod extra;
+mod rate;
 
 use lowtide_units::{Rate, Span, Time};
 
 use crate::bbr::{INITIAL_SEGMENTS, RoundMax, draw};
 use crate::controller::{Controller, Recovery, Start};
-use crate::events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};
+use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params};
 use crate::round::Round;
 use extra::Extra;
+use rate::Sampler;
 
 /// `HighGain`.
 const HIGH_GAIN: f64 = 2.89;
@@ -96,7 +99,9 @@ pub struct BbrNs3 {
     pacing_bps: f64,
     acked_any: bool,
     rate: RoundMax,
-    sample: Option<RateSample>,
+    sampler: Sampler,
+    /// The smallest smoothed RTT of the connection (`m_minRtt`).
+    min_rtt: Span,
     round: Round,
     round_start: bool,
     conserve: bool,
@@ -134,7 +139,8 @@ impl BbrNs3 {
             pacing_bps: HIGH_GAIN * first_bps as f64,
             acked_any: false,
             rate,
-            sample: None,
+            sampler: Sampler::default(),
+            min_rtt: start.handshake_rtt.unwrap_or(Span::MAX),
             round: Round::default(),
             round_start: false,
             conserve: false,
@@ -184,13 +190,12 @@ impl BbrNs3 {
 
     /// `UpdateBtlBw`, `CheckCyclePhase`, `CheckFullPipe`, `CheckDrain` in the order of `UpdateModelAndState`.
     fn update_rate_and_mode(&mut self, ack: &Ack, left: u64) {
-        // An acknowledgement without a sample of its own repeats the last one (`TcpRateLinux` keeps it).
-        self.sample = ack.rate.or(self.sample);
-        let app_limited = self.sample.is_some_and(|sample| sample.app_limited);
-        if let Some(sample) = self.sample {
+        self.min_rtt = self.min_rtt.min(if ack.srtt > Span::ZERO { ack.srtt } else { Span::MAX });
+        let bps = self.sampler.on_ack(ack, self.min_rtt);
+        let app_limited = self.sampler.app_limited;
+        if let Some(bps) = bps {
             self.round_start = self.round.ended_by(ack);
             self.conserve &= !self.round_start;
-            let bps = sample.rate().bps();
             if bps >= self.rate.max() || !app_limited {
                 self.rate.update(self.round.count(), bps);
             }

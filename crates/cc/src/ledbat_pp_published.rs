@@ -97,6 +97,8 @@ pub struct Published {
     slowdown_start: Time,
     /// The length of the last slowdown has been taken.
     timed: bool,
+    /// ns-3's socket is in recovery, at whose end it sets the window to the threshold, whatever a slowdown did meanwhile.
+    recovering: bool,
 }
 
 impl Published {
@@ -116,6 +118,7 @@ impl Published {
             slowdown_due: None,
             slowdown_start: Time::ZERO,
             timed: false,
+            recovering: false,
         }
     }
 
@@ -204,7 +207,11 @@ impl Controller for Published {
     fn on_ack(&mut self, ack: &Ack) {
         self.catch_up(ack.now);
         self.observe(ack);
-        if ack.in_recovery {
+        if self.recovering && !ack.in_recovery {
+            self.cwnd = self.ssthresh;
+        }
+        self.recovering = ack.in_recovery;
+        if ack.in_recovery || ack.no_growth {
             return;
         }
         self.may_slow_start |= self.cwnd <= self.mss;
@@ -239,6 +246,7 @@ impl Controller for Published {
         let gone = if timeout { 0.0 } else { event.lost as f64 + self.mss };
         self.ssthresh = ((event.in_flight as f64 - gone) / 2.0).max(2.0 * self.mss);
         self.cwnd = if timeout { self.mss } else { self.ssthresh };
+        self.recovering = false;
     }
 
     fn on_restart(&mut self, restart: &Restart) {

@@ -228,6 +228,20 @@ fn an_on_off_application_gets_its_rate_while_on() {
     assert!((s.flows[0].goodput_bps - 2e6).abs() < 1e5, "{s:#?}");
 }
 
+/// What a window of 9 kB carries in the one second from 50 s on; a send buffer of 100 kB, full by then, is emptied after it.
+#[test]
+fn an_application_with_a_send_buffer_waits_and_leaves_what_is_in_it() {
+    let carried = |buffer: &str| {
+        let traffic = format!("{{ kind = \"on_off\", wait_s = 50.0, on_s = 1.0, off_s = 9.0, rate_mbps = 8.0{buffer} }}");
+        let more = format!("traffic = {traffic}\ntcp = {{ rcvbuf_bytes = 9216, mss = 1000 }}");
+        let mut scenario = scenario(50.0, 200.0, 60.0, &flow("app", "cubic", &more));
+        scenario.warmup_s = 0.0;
+        summary(&scenario).flows[0].goodput_bps * 60.0 / 8.0
+    };
+    let (without, with) = (carried(""), carried(", buffer_bytes = 100_000"));
+    assert!((150e3..185e3).contains(&without) && (with - without - 100e3).abs() < 10e3, "{without} {with}");
+}
+
 #[test]
 fn codel_holds_the_queue_short_and_marks_instead_of_dropping_where_it_may() {
     for (ecn, tcp) in [(false, "tcp = { ecn = false }"), (true, "tcp = { ecn = true }")] {

@@ -237,8 +237,9 @@ fn aqms_drop_and_delay_as_ns3s_do() {
 }
 
 /// DCTCP: without marks α is zero and ns-3's form does not react to a loss at all, so the window stands where path and queue are
-/// full: both agree. Each loss then meets a queue without room. ns-3 loses some of the repairs too, which wait for the timer
-/// (windows of one); ours leave before new data and find the room that an acknowledgement stands for.
+/// full, or up to 14 segments above it where one has been left out of an episode: both agree. Each loss then meets a queue without
+/// room. ns-3 loses some of the repairs too, which wait for the timer (windows of one); ours leave before new data and find the room
+/// that an acknowledgement stands for.
 #[test]
 fn dctcp_without_marks_stands_at_a_full_queue() {
     let record = Record::read("Dctcp");
@@ -250,7 +251,7 @@ fn dctcp_without_marks_stands_at_a_full_queue() {
     };
     for (name, windows) in [("ns-3", theirs.clone()), ("ours", ours.steady(20.0))] {
         let at = median(windows);
-        assert!((0.97..1.1).contains(&(at / full)), "{name}: {at} of {full}");
+        assert!((0.97..1.12).contains(&(at / full)), "{name}: {at} of {full}");
     }
     assert!(theirs.iter().any(|w| *w <= 1.0) && ours.goodput_bps > record.run.goodput_bps, "ns-3 has timeouts");
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::events::RateSample;
 
 const MSS: u64 = 1340;
 const RTT: Span = Span::from_millis(40);

@@ -139,6 +139,24 @@ fn in_segments_a_slowdown_lasts_two_round_trips_and_ramps_back() {
     assert_eq!(flow.slowdown_due, Some(ms(1600 + 9 * 320)));
 }
 
+/// ns-3's socket ends a recovery at the threshold, which the slowdown has set to the window it took away.
+#[test]
+fn a_slowdown_during_a_recovery_ends_with_it() {
+    let mut flow = slowed(Config::default());
+    flow.on_ack(&Ack { in_recovery: true, ..ack(1310, 140.0) });
+    assert_eq!(flow.cwnd(), 2);
+    flow.on_ack(&ack(1320, 140.0));
+    assert_eq!(flow.cwnd, 26_801.0);
+}
+
+/// Two duplicates before a recovery: the socket grows nothing on them.
+#[test]
+fn nothing_grows_where_the_host_says_so() {
+    let mut flow = avoiding(Config::default(), 26_800.0, 0.0);
+    flow.on_ack(&Ack { no_growth: true, ..ack(1, 140.0) });
+    assert_eq!(flow.cwnd, 26_800.0);
+}
+
 #[test]
 fn the_threshold_follows_the_window_down() {
     for (follows, threshold) in [(true, 26_800.0), (false, 50_000.0)] {

@@ -31,6 +31,11 @@ impl Pacer {
         self.next
     }
 
+    /// The next segment need not wait (ns-3's `ReTxTimeout` cancels the pacing timer).
+    pub fn expire(&mut self) {
+        self.next = Time::ZERO;
+    }
+
     /// A segment with `payload` leaves at `now`; the next one waits for its time at `rate`. Headers do not count: the rate is one
     /// of payload too (Linux since 4.20, `tcp_update_skb_after_send`).
     pub fn on_sent(&mut self, now: Time, payload: u32, rate: Option<Rate>) {

@@ -94,6 +94,25 @@ mod tests {
         assert_eq!(board.pipe(), 1000);
     }
 
+    /// Segments 0 and 3 of ten are lost: 1 is SACKed before 3, or it is not.
+    #[test]
+    fn a_second_hole_counts_where_nothing_below_it_was_sacked() {
+        for (sacked_from, seen) in [(1, false), (4, true)] {
+            let mut board = Scoreboard::default();
+            for _ in 0..10 {
+                board.send_new(Stamp::default(), 1000);
+            }
+            board.sack(sacked_from, 3, |_, _| {});
+            board.sack(4, 10, |_, _| {});
+            board.mark_lost(0);
+            assert!(!board.lost_behind_the_first());
+            board.mark_lost(3);
+            assert_eq!(board.lost_behind_the_first(), seen);
+            board.send_again(3, Stamp::default());
+            assert_eq!(board.lost_behind_the_first(), seen, "sent again, it is lost still");
+        }
+    }
+
     /// What was not lost is in the pipe twice when it is sent again, and once when it turns out to be lost or arrives.
     #[test]
     fn a_repair_of_what_was_not_lost_is_beside_its_original() {

@@ -76,7 +76,9 @@ impl Sender {
         if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
             // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`),
             // but that is not asked of those who answer for their window in recovery too (`tcp_cong_control`).
-            let orderly = disorder != Some(Disorder::Waiting);
+            // What ends ns-3's recovery from a timeout counts above the recovery point only (`ProcessAck`, CA_LOSS).
+            let only_repairs = disorder.is_some() && repairing && self.board.una() == self.recover;
+            let orderly = disorder != Some(Disorder::Waiting) && !only_repairs;
             delivery.may_grow = (advanced && orderly) || self.rack.sees_reordering() || self.cc.recovery() == Recovery::Own;
             self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
         }
@@ -94,7 +96,10 @@ impl Sender {
             self.arm(now);
         }
         if self.board.una() == self.board.nxt() {
-            self.timer = None;
+            // ns-3 lets it run while there is something to send (`NewAck`), though a pacer holds it back.
+            if !self.config.stalls || self.next_len() == 0 {
+                self.timer = None;
+            }
             self.idle_since = Some(now);
         }
     }

@@ -200,7 +200,7 @@ impl Sender {
     }
 
     fn time_out(&mut self, now: Time) {
-        let stalled = self.config.stalls && self.window() < u64::from(self.config.mss);
+        let stalled = self.config.stalls && (self.window() < u64::from(self.config.mss) || self.next_len() > 0);
         if self.board.una() == self.board.nxt() && !stalled {
             // Nothing is out: the peer's window is too small, so ask it (persist).
             self.probe = true;
@@ -213,8 +213,9 @@ impl Sender {
             self.episode_lost += lost;
             // Without progress since the last one it is the same congestion, waited for longer (RFC 5681 §3.1); with some it
             // is new, and the window starts over (Linux `tcp_enter_loss`: `!icsk_retransmits`).
-            // A window that stalled meanwhile gets its segment back each time. ns-2's agent reduces each time (`enter_loss`).
-            let always = stalled || self.config.detection == Detection::Timer;
+            // ns-2's agent reduces each time (`enter_loss`), and so does ns-3, whose head is never marked as sent again by then
+            // (`ReTxTimeout` after `SetSentListLost`).
+            let always = self.config.stalls || self.config.detection == Detection::Timer;
             if always || !matches!(self.mode, Mode::Timeout) || !self.rto.is_backed_off() {
                 // What fast recovery had reduced already is not given back (Linux `tcp_enter_loss`: `new_recovery`).
                 let fresh = self.config.undo && !matches!(self.mode, Mode::Reducing { .. });
@@ -225,6 +226,9 @@ impl Sender {
             }
             self.recover = self.board.nxt();
             (self.credit, self.duplicates, self.probed, self.reorder) = (0, 0, None, None);
+            if self.config.stalls {
+                self.pacer.expire();
+            }
         }
         self.rto.back_off();
         self.timer = Some((now + self.rto.rto(), Due::Retransmit));
