@@ -79,7 +79,8 @@ impl Sender {
             // What ends ns-3's recovery from a timeout counts above the recovery point only (`ProcessAck`, CA_LOSS).
             let only_repairs = disorder.is_some() && repairing && self.board.una() == self.recover;
             let orderly = disorder != Some(Disorder::Waiting) && !only_repairs;
-            delivery.may_grow = (advanced && orderly) || self.rack.sees_reordering() || self.cc.recovery() == Recovery::Own;
+            let reordered = disorder.is_none() && self.rack.sees_reordering();
+            delivery.may_grow = (advanced && orderly) || reordered || self.cc.recovery() == Recovery::Own;
             self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
         }
         self.reduce(delivery.bytes, advanced && lost == 0);
