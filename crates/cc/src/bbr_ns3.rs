@@ -8,21 +8,21 @@
 //! - Acknowledgements are expected to bring nothing in an epoch's first second (`UpdateAckAggregation`: seconds in an integer), and
 //!   the epoch starts over at 2¹² bytes, not segments.
 //! - After a timeout nothing gives the window back (`CongestionStateSet` knows no end of CA_LOSS).
-//! - Rates are sampled with faults ([`rate`]): where single segments wait for the timer they sink, and with them the pacing.
+//! - Of a segment that was alone on its way the rate is sampled from where the sample before began (`SkbDelivered` takes the interval
+//!   before it moves `m_priorTime`): where single segments wait for the timer, rate and pacing stay down. With more out the fault is one
+//!   acknowledgement's spacing, and is left out here.
 //! - A burst is one segment, and the rate paced at has no margin.
 
 mod extra;
-mod rate;
 
 use lowtide_units::{Rate, Span, Time};
 
 use crate::bbr::{INITIAL_SEGMENTS, RoundMax, draw};
 use crate::controller::{Controller, Recovery, Start};
-use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
+use crate::events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};
 use crate::params::{ParamError, Params};
 use crate::round::Round;
 use extra::Extra;
-use rate::Sampler;
 
 /// `HighGain`.
 const HIGH_GAIN: f64 = 2.89;
@@ -99,9 +99,9 @@ pub struct BbrNs3 {
     pacing_bps: f64,
     acked_any: bool,
     rate: RoundMax,
-    sampler: Sampler,
-    /// The smallest smoothed RTT of the connection (`m_minRtt`).
-    min_rtt: Span,
+    sample: Option<RateSample>,
+    /// Where the last sample began (`m_priorTime`).
+    sample_began: Option<Time>,
     round: Round,
     round_start: bool,
     conserve: bool,
@@ -139,8 +139,8 @@ impl BbrNs3 {
             pacing_bps: HIGH_GAIN * first_bps as f64,
             acked_any: false,
             rate,
-            sampler: Sampler::default(),
-            min_rtt: start.handshake_rtt.unwrap_or(Span::MAX),
+            sample: None,
+            sample_began: None,
             round: Round::default(),
             round_start: false,
             conserve: false,
@@ -190,12 +190,13 @@ impl BbrNs3 {
 
     /// `UpdateBtlBw`, `CheckCyclePhase`, `CheckFullPipe`, `CheckDrain` in the order of `UpdateModelAndState`.
     fn update_rate_and_mode(&mut self, ack: &Ack, left: u64) {
-        self.min_rtt = self.min_rtt.min(if ack.srtt > Span::ZERO { ack.srtt } else { Span::MAX });
-        let bps = self.sampler.on_ack(ack, self.min_rtt);
-        let app_limited = self.sampler.app_limited;
-        if let Some(bps) = bps {
+        // An acknowledgement without a sample of its own repeats the last one (`TcpRateLinux` keeps it).
+        self.sample = self.sampled(ack).or(self.sample);
+        let app_limited = self.sample.is_some_and(|sample| sample.app_limited);
+        if let Some(sample) = self.sample {
             self.round_start = self.round.ended_by(ack);
             self.conserve &= !self.round_start;
+            let bps = sample.rate().bps();
             if bps >= self.rate.max() || !app_limited {
                 self.rate.update(self.round.count(), bps);
             }
@@ -214,6 +215,17 @@ impl BbrNs3 {
         if self.mode == Mode::Drain && left <= u64::from(self.in_flight_at(1.0)) {
             self.probe_bandwidth(ack.now);
         }
+    }
+
+    /// The rate as ns-3 samples it.
+    fn sampled(&mut self, ack: &Ack) -> Option<RateSample> {
+        let mut sample = ack.rate?;
+        let began = Time::from_nanos(ack.now.nanos().saturating_sub(sample.interval.nanos()));
+        let before = self.sample_began.replace(began).unwrap_or(began);
+        if ack.in_flight <= u64::from(self.mss) {
+            sample.interval = sample.interval.max(ack.now.since(before));
+        }
+        Some(sample)
     }
 
     /// `IsNextCyclePhase`.
@@ -288,10 +300,10 @@ impl BbrNs3 {
             self.cwnd = self.cwnd.saturating_sub(ack.lost as u32).max(self.mss);
         }
         if self.socket == Socket::Recovery && self.conserve {
-            self.cwnd = self.cwnd.max(left as u32 + acked);
+            self.cwnd = self.cwnd.max((left as u32).wrapping_add(acked));
         } else if acked > 0 {
             let extra = if self.full { self.extra.allowance(self.rate.max()) } else { 0 };
-            let target = self.in_flight_at(self.cwnd_gain) + extra as u32;
+            let target = self.in_flight_at(self.cwnd_gain).wrapping_add(extra as u32);
             if self.full {
                 self.cwnd = self.cwnd.wrapping_add(acked).min(target);
             } else if self.cwnd < target || ack.delivered < u64::from(INITIAL_SEGMENTS * self.mss) {
@@ -309,7 +321,7 @@ impl BbrNs3 {
         match (self.socket, ack.in_recovery) {
             (Socket::Entering, true) => {
                 self.socket = Socket::Recovery;
-                self.cwnd = left as u32 + (ack.acked as u32).max(self.mss);
+                self.cwnd = (left as u32).wrapping_add((ack.acked as u32).max(self.mss));
                 self.conserve = true;
             }
             (Socket::Recovery | Socket::Entering, false) => {

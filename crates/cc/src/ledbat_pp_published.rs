@@ -207,7 +207,7 @@ impl Controller for Published {
     fn on_ack(&mut self, ack: &Ack) {
         self.catch_up(ack.now);
         self.observe(ack);
-        if self.recovering && !ack.in_recovery {
+        if self.recovering && !ack.in_recovery && self.ssthresh.is_finite() {
             self.cwnd = self.ssthresh;
         }
         self.recovering = ack.in_recovery;

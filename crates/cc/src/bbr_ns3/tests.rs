@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::events::RateSample;
 
 const MSS: u64 = 1340;
 const RTT: Span = Span::from_millis(40);
@@ -38,6 +37,21 @@ fn cruising(cwnd: u64, ssthresh: u64) -> BbrNs3 {
     (flow.full, flow.cycle, flow.cwnd, flow.ssthresh) = (true, 3, cwnd as u32, ssthresh as u32);
     flow.enter(Mode::ProbeBw, 1.0, 2.0);
     flow
+}
+
+/// One segment a round trip of 40 ms is 268 kbit/s, but the interval is that of two once there was a sample before; with two out it is one.
+#[test]
+fn a_lone_segments_rate_counts_half() {
+    for (flight, half) in [(MSS, true), (2 * MSS, false)] {
+        let mut flow = BbrNs3::new(&start());
+        let sample = |n: u64| Ack {
+            rate: Some(RateSample { delivered: MSS, interval: RTT, ..RateSample::default() }),
+            ..ack(40 * n, n * MSS, flight)
+        };
+        let rates: Vec<u64> = (1..4).filter_map(|n| flow.sampled(&sample(n))).map(|sample| sample.rate().bps()).collect();
+        let later = if half { 134_000 } else { 268_000 };
+        assert_eq!(rates, [268_000, later, later]);
+    }
 }
 
 /// 10 segments in 40 ms are 2.68 Mbit/s; paced at 2.89 times that, but not before the initial window has been answered.
