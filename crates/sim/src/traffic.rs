@@ -168,7 +168,7 @@ fn app(flow: &Flow) -> Result<App, String> {
             on: Span::from_secs_f64(positive(on_s, "on_s")?),
             off: Span::from_secs_f64(positive(off_s, "off_s")?),
             rate: rate_mbps.map(|rate| positive(rate, "rate_mbps").map(Rate::from_mbps_f64)).transpose()?,
-            wait: Span::from_secs_f64(wait_s),
+            wait: Span::from_secs_f64(wait_s.unwrap_or(0.0)),
             buffer: buffer_bytes,
         },
         Traffic::Cbr { rate_kbps, packet_bytes } => App::Datagrams {

@@ -150,8 +150,7 @@ pub enum Traffic {
         /// Its rate while on; none: as much as it may.
         rate_mbps: Option<f64>,
         /// The first burst comes so long after the connection's start.
-        #[serde(default)]
-        wait_s: f64,
+        wait_s: Option<f64>,
         /// With a rate: what is written and not yet acknowledged is no more than this; the application does not make up for it.
         buffer_bytes: Option<u64>,
     },
@@ -393,7 +392,9 @@ impl Traffic {
             Traffic::Finite { bytes } => *bytes > 0,
             Traffic::Repeat { bytes, every_s } => *bytes > 0 && *every_s > 0.0,
             Traffic::Cbr { rate_kbps, packet_bytes } => *rate_kbps > 0.0 && *packet_bytes > 0,
-            Traffic::OnOff { on_s, off_s, rate_mbps, wait_s, .. } => *on_s > 0.0 && *off_s >= 0.0 && *wait_s >= 0.0 && rate_mbps.is_none_or(|r| r > 0.0),
+            Traffic::OnOff { on_s, off_s, rate_mbps: r, wait_s: w, .. } => {
+                *on_s > 0.0 && *off_s >= 0.0 && w.unwrap_or(0.0) >= 0.0 && r.unwrap_or(1.0) > 0.0
+            }
             Traffic::Poisson { arrivals_per_s, mean_bytes, .. } => *arrivals_per_s > 0.0 && mean_bytes.is_none_or(|mean| mean > 0.0),
         }
     }
