@@ -387,15 +387,16 @@ fn is_distribution(points: &[[f64; 2]]) -> bool {
 
 impl Traffic {
     fn is_sound(&self) -> bool {
+        let positive = |value: &Option<f64>| value.is_none_or(|value| value > 0.0);
         match self {
             Traffic::Bulk => true,
             Traffic::Finite { bytes } => *bytes > 0,
             Traffic::Repeat { bytes, every_s } => *bytes > 0 && *every_s > 0.0,
             Traffic::Cbr { rate_kbps, packet_bytes } => *rate_kbps > 0.0 && *packet_bytes > 0,
-            Traffic::OnOff { on_s, off_s, rate_mbps: r, wait_s: w, .. } => {
-                *on_s > 0.0 && *off_s >= 0.0 && w.unwrap_or(0.0) >= 0.0 && r.unwrap_or(1.0) > 0.0
+            Traffic::OnOff { on_s, off_s, rate_mbps, wait_s, .. } => {
+                [rate_mbps, wait_s].into_iter().all(positive) && *on_s > 0.0 && *off_s >= 0.0
             }
-            Traffic::Poisson { arrivals_per_s, mean_bytes, .. } => *arrivals_per_s > 0.0 && mean_bytes.is_none_or(|mean| mean > 0.0),
+            Traffic::Poisson { arrivals_per_s, mean_bytes, .. } => *arrivals_per_s > 0.0 && positive(mean_bytes),
         }
     }
 }
