@@ -393,9 +393,7 @@ impl Traffic {
             Traffic::Finite { bytes } => *bytes > 0,
             Traffic::Repeat { bytes, every_s } => *bytes > 0 && *every_s > 0.0,
             Traffic::Cbr { rate_kbps, packet_bytes } => *rate_kbps > 0.0 && *packet_bytes > 0,
-            Traffic::OnOff { on_s, off_s, rate_mbps, wait_s, .. } => {
-                [rate_mbps, wait_s].into_iter().all(positive) && *on_s > 0.0 && *off_s >= 0.0
-            }
+            Traffic::OnOff { on_s, off_s, rate_mbps: r, wait_s: w, .. } => *on_s > 0.0 && *off_s >= 0.0 && positive(r) && positive(w),
             Traffic::Poisson { arrivals_per_s, mean_bytes, .. } => *arrivals_per_s > 0.0 && positive(mean_bytes),
         }
     }
