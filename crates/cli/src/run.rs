@@ -44,8 +44,7 @@ pub struct Args {
     /// a delay from 5ms to 60ms, such as `25ms`, takes the place of the 60 in `enhanced`
     #[arg(long, default_value_t)]
     target: Target,
-    /// Mark the group's TCP connections as Lower Effort (RFC 8622), so that routers which know it may put what they send behind
-    /// the rest
+    /// Mark what the group sends as Lower Effort (RFC 8622), so that routers which know it may put it behind the rest
     #[arg(long, value_name = "CLASS")]
     dscp: Option<Dscp>,
     /// The name that `status` and `top` show; CMD's if not given

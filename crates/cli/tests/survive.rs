@@ -83,15 +83,19 @@ struct Capture {
 }
 
 impl Capture {
-    /// None, said loudly, where there is no tshark.
+    /// At the server's end of the link. None, said loudly, where there is no tshark.
     fn start(space: &Namespace, folder: &Path, test: &str) -> Option<Capture> {
+        Capture::of(space, "tun0", folder, test)
+    }
+
+    fn of(space: &Namespace, interface: &str, folder: &Path, test: &str) -> Option<Capture> {
         if Command::new("tshark").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
             let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no tshark");
             return None;
         }
         let file = folder.join("server.pcapng");
         let mut command = Command::new("dumpcap");
-        command.args(["-q", "-i", "tun0", "-w"]).arg(&file).stderr(Stdio::null());
+        command.args(["-q", "-i", interface, "-w"]).arg(&file).stderr(Stdio::null());
         let dumpcap = space.place(&mut command).spawn().expect("dumpcap starts");
         wait("dumpcap", || fs::metadata(&file).is_ok_and(|m| m.len() > 0));
         Some(Capture { dumpcap, file })
@@ -102,7 +106,7 @@ impl Capture {
         Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]).status().expect("kill starts");
         self.dumpcap.wait().expect("it ends");
         let mut tshark = Command::new("tshark");
-        tshark.args(["-o", "tcp.check_checksum:TRUE", "-Y", filter, "-T", "fields", "-r"]).arg(&self.file);
+        tshark.args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter, "-T", "fields", "-r"]).arg(&self.file);
         for field in fields {
             tshark.args(["-e", field]);
         }
@@ -178,6 +182,39 @@ fn on_a_clean_line_tshark_finds_nothing_to_complain_of_and_the_marks_are_there()
         assert_eq!(packet[1], if packet[0] == "10.77.0.1" { "1" } else { "0" }, "LE is what we send, and only that: {packet:?}");
     }
     check_what_was_sent(again);
+}
+
+#[test]
+fn datagrams_of_the_group_are_marked_in_both_families_and_nobody_elses_are() {
+    let test = "datagrams_of_the_group_are_marked_in_both_families_and_nobody_elses_are";
+    if !can_manage(test) {
+        return;
+    }
+    let (site, folder) = (clean(), tempfile::tempdir().expect("a folder"));
+    let Some(capture) = Capture::of(&site.client, "lo", folder.path(), test) else { return };
+    let empty = fs::metadata(&capture.file).expect("it is there").len();
+    let (sent, done) = (folder.path().join("sent"), folder.path().join("done"));
+    let script = format!(
+        "echo a >/dev/udp/127.0.0.1/5009; echo a >/dev/udp/::1/5010; touch {}; until [ -e {} ]; do sleep 0.05; done",
+        sent.display(),
+        done.display()
+    );
+    let mut command = lowtide(&["run", "--quiet", "--dscp", "le", "--", "bash", "-c", &script]);
+    let mut run = site.client.place(&mut command).spawn().expect("it starts");
+    wait("the group's datagrams", || sent.exists());
+    let other = "echo a >/dev/udp/127.0.0.1/5011; echo a >/dev/udp/::1/5012";
+    assert!(site.client.place(Command::new("bash").args(["-c", other])).status().expect("it starts").success());
+    fs::write(&done, "").expect("a file");
+    assert!(run.wait().expect("it ends").success());
+    // dumpcap takes packets from the kernel a few times a second; four of them take 344 bytes.
+    wait("the captured datagrams", || fs::metadata(&capture.file).is_ok_and(|m| m.len() >= empty + 344));
+    // Where a family has no such field, it is empty; 1 is a checksum that is right.
+    let fields = ["udp.dstport", "ip.dsfield.dscp", "ip.checksum.status", "ipv6.tclass.dscp", "ipv6.version"];
+    let mut packets = capture.read("udp && !icmp && !icmpv6", &fields);
+    packets.sort();
+    let expected = [["5009", "1", "1", "", ""], ["5010", "", "", "1", "6"], ["5011", "0", "1", "", ""], ["5012", "", "", "0", "6"]]
+        .map(|p| p.map(str::to_owned).to_vec());
+    assert_eq!(packets, expected);
 }
 
 #[test]

@@ -7,19 +7,15 @@
 #include <bpf/bpf_core_read.h>
 
 #include "types.h"
+#include "mark.h"
 #include "parse.h"
 #include "publish.h"
 #include "state.h"
 
 #define TCP_PROTOCOL 6
-#define SOL_IP 0
 #define SOL_TCP 6
-#define SOL_IPV6 41
-#define IP_TOS 1
 #define TCP_WINDOW_CLAMP 10
 #define MAX_OFFER ((1 << 24) - 1)
-#define IPV6_TCLASS 67
-#define DSCP_LE (1 << 2)                   // RFC 8622: 000001, above the two ECN bits
 #define ALIVE_NS (5 * NS_PER_S)
 
 // A function of its own for the verifier, which follows it once, not once for every way that leads to it; and for the
@@ -211,6 +207,8 @@ INLINE int transmit(struct __sk_buff *skb)
 	struct bpf_sock *sk = skb->sk;
 	struct flow *f;
 
+	if (config.dscp_le)
+		mark(skb);
 	if (!sk || !remembers(skb))
 		return -1; // TC_ACT_UNSPEC, TCX_NEXT
 	f = bpf_sk_storage_get(&flow_states, sk, 0, 0);
@@ -269,17 +267,6 @@ INLINE void bound_scale(struct bpf_sock_ops *ops)
 	bpf_setsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &most, sizeof(most));
 }
 
-INLINE void mark(struct bpf_sock_ops *ops)
-{
-	int class = DSCP_LE;
-
-	if (!config.dscp_le)
-		return;
-	bpf_setsockopt(ops, SOL_IP, IP_TOS, &class, sizeof(class));
-	if (ops->family == AF_INET6)
-		bpf_setsockopt(ops, SOL_IPV6, IPV6_TCLASS, &class, sizeof(class));
-}
-
 SEC("sockops")
 int connection(struct bpf_sock_ops *ops)
 {
@@ -292,15 +279,10 @@ int connection(struct bpf_sock_ops *ops)
 		ops->reply = CC_MIN_SEGMENTS;
 		return 1;
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		bound_scale(ops);
-		break;
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
 		bound_scale(ops);
-		mark(ops);
 		break;
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		mark(ops);
-		/* fallthrough */
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 		if (sk)

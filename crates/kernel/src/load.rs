@@ -46,6 +46,11 @@ impl Programs {
         };
         let links = vec![attach("receive")?, attach("connection")?];
         let programs = Programs { object, _links: links };
+        let member = dir.as_raw_fd().to_ne_bytes();
+        programs
+            .map("members")?
+            .update(&0u32.to_ne_bytes(), &member, MapFlags::ANY)
+            .context("the kernel does not keep the cgroup in a map")?;
         programs.keep_alive()?;
         Ok(programs)
     }
