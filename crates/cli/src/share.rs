@@ -40,7 +40,7 @@ pub struct Group {
     pub what: String,
     /// The cgroup's path.
     pub cgroup: String,
-    /// `ledbat++` or `enhanced`.
+    /// As `--target` has it: `ledbat++`, `enhanced` or milliseconds.
     pub target: String,
     /// Since the start.
     pub running_s: f64,
