@@ -3,10 +3,14 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 const HEAD: &str = "duration_s = 2.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 20.0\n";
 const QUEUES: [&str; 3] = ["drop_tail\", ms = 100", "codel\"", "fq_codel\""];
@@ -80,23 +84,38 @@ fn every_discipline_runs_and_its_result_is_a_folder() {
     }
 }
 
-#[test]
-fn nothing_is_left_after_ctrl_c() {
-    if !root("nothing_is_left_after_ctrl_c") {
-        return;
-    }
+/// A run of ten minutes whose programs run and that then gets `signal`, looked at after its end.
+fn ended_by(signal: Signal) -> Output {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let file = scenario(dir.path(), QUEUES[0], FLOWS);
     let out = dir.path().join("result").display().to_string();
-    let mut child = lowtide(dir.path(), &["lab", &file, "--out", &out, "--set", "duration_s=600"]).spawn().expect("lowtide starts");
-    sleep(Duration::from_millis(1500));
-    assert!(marked(dir.path()).iter().any(|line| line.starts_with("curl")), "its programs run: {:?}", marked(dir.path()));
-    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it can be interrupted");
-    let status = child.wait().expect("it ends");
-    assert_eq!(status.code(), Some(1), "interrupted");
+    let child = lowtide(dir.path(), &["lab", &file, "--out", &out, "--set", "duration_s=600"]).spawn().expect("lowtide starts");
+    let start = Instant::now();
+    while !marked(dir.path()).iter().any(|line| line.starts_with("curl")) {
+        assert!(start.elapsed() < Duration::from_secs(10), "its programs do not run: {:?}", marked(dir.path()));
+        sleep(Duration::from_millis(50));
+    }
+    kill(Pid::from_raw(child.id() as i32), signal).expect("it can be ended");
+    let output = child.wait_with_output().expect("it ends");
     assert_nothing_left(dir.path());
     assert!(!Path::new(&out).exists(), "half a result is none");
+    output
+}
+
+#[test]
+fn nothing_is_left_after_ctrl_c() {
+    if root("nothing_is_left_after_ctrl_c") {
+        let output = ended_by(Signal::SIGINT);
+        assert!(output.status.code() == Some(1) && text(&output).contains("interrupted"), "{}: {}", output.status, text(&output));
+    }
+}
+
+#[test]
+fn nothing_is_left_after_a_kill() {
+    if root("nothing_is_left_after_a_kill") {
+        let output = ended_by(Signal::SIGKILL);
+        assert_eq!(output.status.signal(), Some(Signal::SIGKILL as i32), "{}", text(&output));
+    }
 }
 
 #[test]

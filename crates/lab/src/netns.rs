@@ -14,7 +14,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 
 use crate::netlink;
 
@@ -54,15 +54,17 @@ impl Namespace {
         done.map_err(|_| anyhow!("a thread inside a network namespace died"))?
     }
 
-    /// Makes `command` start inside, and get SIGTERM if the laboratory's thread that starts it dies.
+    /// Makes `command` start inside, and get SIGTERM if the laboratory's thread that starts it dies. Whatever signals this process
+    /// keeps for itself, the program has none blocked: it could not be ended otherwise.
     ///
     /// `setns` and not `ip netns exec`, which mounts a new /sys and so hides cgroups and bpffs.
     pub fn place<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let fd = self.file.as_raw_fd();
-        // SAFETY: between fork and exec only prctl and setns are called, both async-signal-safe; `fd` is open in the child
+        // SAFETY: between fork and exec only sigprocmask, prctl and setns are called, all async-signal-safe; `fd` is open in the child
         // because it is a copy of this process, and close-on-exec only acts at the exec that follows.
         unsafe {
             command.pre_exec(move || {
+                SigSet::empty().thread_set_mask()?;
                 set_pdeathsig(Signal::SIGTERM)?;
                 setns(BorrowedFd::borrow_raw(fd), CloneFlags::CLONE_NEWNET)?;
                 Ok(())

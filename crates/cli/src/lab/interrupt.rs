@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{SigSet, Signal};
 
 /// The flag that the first signal sets; the second ends the process at once. To be called before any other thread is started,
-/// since the mask is inherited. Children start with an empty one (`std::process`).
+/// since the mask is inherited; by children, too, and whoever starts one clears it.
 pub fn flag() -> Result<Arc<AtomicBool>> {
     let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
     set.thread_block().context("cannot take over the signals")?;
