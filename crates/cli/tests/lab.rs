@@ -84,6 +84,20 @@ fn every_discipline_runs_and_its_result_is_a_folder() {
     }
 }
 
+#[test]
+fn a_transfer_that_the_end_of_the_run_cuts_off_is_neither_a_failure_nor_a_completion() {
+    if !root("a_transfer_that_the_end_of_the_run_cuts_off_is_neither_a_failure_nor_a_completion") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let page = "[[flows]]\nname = \"page\"\ncc = \"cubic\"\ntraffic = { kind = \"repeat\", bytes = 100000000, every_s = 1.0 }\n";
+    let (file, out) = (scenario(dir.path(), QUEUES[0], page), dir.path().join("result"));
+    let output = lowtide(dir.path(), &["lab", &file, "--out", &out.display().to_string()]).output().expect("lowtide starts");
+    assert!(output.status.success(), "{}", text(&output));
+    let flow = &lowtide_scenario::ResultDir::read(&out).expect("a result").summary.flows[0];
+    assert!(flow.goodput_bps > 5e6 && flow.completion_s.is_none(), "{flow:?}");
+}
+
 /// A run of ten minutes whose programs run and that then gets `signal`, looked at after its end.
 fn ended_by(signal: Signal) -> Output {
     let dir = tempfile::tempdir().expect("a temporary folder");
