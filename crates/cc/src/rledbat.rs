@@ -5,6 +5,7 @@
 mod control;
 mod labels;
 mod profile;
+mod published;
 mod received;
 
 use lowtide_units::{Span, Time};
@@ -14,6 +15,7 @@ pub use control::{Data, WindowControl};
 pub use labels::RttRule;
 use labels::{Labels, later};
 pub use profile::{PROFILES, Profile, build};
+pub use published::{PUBLISHED, Published};
 use received::Received;
 
 /// Parameters of the receiver itself; those of its window control are the control's own.

@@ -149,7 +149,7 @@ fn run_wanted(run: &Run, folders: &Folders, experiments: &[Experiment]) -> Resul
     eprintln!("{met} of {decided} claims met, {unexplained} of the others without an explanation; {:.0} s", began.elapsed().as_secs_f64());
     let (stand, asked) = wanted.iter().map(|o| o.again()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
     if asked > 0 {
-        eprintln!("asked again of what the paper describes but did not run: {stand} of {asked} stand");
+        eprintln!("asked again, of the draft or the program where the paper's differ: {stand} of {asked} stand");
     }
     eprintln!("report: {}", report.display());
     Ok(if run.check && unexplained > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -1,4 +1,4 @@
-//! What holds a sender back through the receive window: the rLEDBAT receiver of `cc`, or line for line the kernel's. Knows
+//! What holds a sender back through the receive window: a rLEDBAT receiver of `cc`, or line for line the kernel's. Knows
 //! segments and window fields, no packet of the simulation.
 
 use lowtide_cc::{Controller, ParamError, Params, Start, rledbat};
@@ -17,6 +17,8 @@ const INITIAL_SEGMENTS: u32 = 2;
 pub enum Holder {
     /// The receiver of `cc`.
     Ours(Box<rledbat::Receiver<Box<dyn Controller>>>),
+    /// The one that Bagnulo 2023 published.
+    Published(Box<rledbat::Published>),
     /// The kernel's: a group of this connection alone.
     Kernel {
         /// The connection.
@@ -38,6 +40,9 @@ impl Holder {
     /// # Errors
     /// An unknown profile or parameter.
     pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Holder, ParamError> {
+        if name == rledbat::PUBLISHED {
+            return Ok(Holder::Published(Box::new(rledbat::Published::build(params, scale)?)));
+        }
         let Some(profile) = name.strip_suffix(KERNEL) else {
             return Ok(Holder::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
         };
@@ -58,6 +63,7 @@ impl Holder {
     pub fn window(&self) -> u64 {
         match self {
             Holder::Ours(receiver) => receiver.window(),
+            Holder::Published(receiver) => receiver.window(),
             Holder::Kernel { path, .. } => path.window() as u64,
         }
     }
@@ -66,6 +72,7 @@ impl Holder {
     pub fn on_segment(&mut self, segment: &rledbat::Segment, expected: u32) {
         let (flow, path, enhanced) = match self {
             Holder::Ours(receiver) => return receiver.on_segment(segment),
+            Holder::Published(receiver) => return receiver.on_segment(segment),
             Holder::Kernel { flow, path, enhanced, .. } => (flow, path, *enhanced),
         };
         let (tsval, tsecr) = segment.timestamps.unwrap_or_default();
@@ -91,6 +98,7 @@ impl Holder {
     pub fn on_syn(&mut self, out: &rledbat::Outgoing) -> u16 {
         match self {
             Holder::Ours(receiver) => receiver.on_outgoing(out),
+            Holder::Published(receiver) => receiver.on_outgoing(out),
             Holder::Kernel { mss, scale, .. } => {
                 let initial = (INITIAL_SEGMENTS * *mss).div_ceil(1 << *scale);
                 let out = rledbat::Outgoing { field: out.field.min(initial as u16), ..*out };
@@ -103,6 +111,7 @@ impl Holder {
     pub fn on_outgoing(&mut self, out: &rledbat::Outgoing) -> u16 {
         match self {
             Holder::Ours(receiver) => receiver.on_outgoing(out),
+            Holder::Published(receiver) => receiver.on_outgoing(out),
             Holder::Kernel { flow, .. } => {
                 let tsval = out.tsval.unwrap_or_default();
                 flow.send(&kernel::Out { now: ns(out.now), ack: out.ack, tsval, field: out.field, data: false })

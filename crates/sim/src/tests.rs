@@ -72,6 +72,23 @@ fn a_short_transfer_alone_takes_six_round_trips_and_its_serialisation() {
     assert!((completion - 0.62).abs() < 0.02, "{completion}");
 }
 
+/// Bagnulo 2023, Fig. 6. What a scenario calls `rledbat-s0` is the published module: it takes the module's switches.
+#[test]
+fn the_published_module_alone_carries_nine_tenths() {
+    let held = |params: &str| {
+        format!(
+            "[[flows]]\nname = \"low\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ target = \"rledbat-s0\", params = {{ {params} }} }}\n"
+        )
+    };
+    for params in ["", "forgets_on_decrease = false"] {
+        let s = summary(&scenario(20.0, 500.0, 60.0, &held(params)));
+        let used = s.bottlenecks[0].utilisation;
+        assert!((0.85..0.97).contains(&used), "{params}: {used}");
+    }
+    let wrong = run(&scenario(20.0, 500.0, 1.0, &held("burst_segments = 3.0")), 1, false).expect_err("the module has no such parameter");
+    assert!(wrong.to_string().contains("rledbat-s0") && wrong.to_string().contains("burst_segments"), "{wrong}");
+}
+
 #[test]
 fn ledbat_pp_alone_carries_nine_tenths() {
     let s = summary(&scenario(50.0, 500.0, 300.0, &flow("low", "ledbat_pp", "")));

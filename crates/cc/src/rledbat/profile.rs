@@ -1,6 +1,6 @@
 //! The receivers that scenarios name: a rule for RTTs and the window control that each runs. Knows neither's workings.
 
-use super::{Config, Receiver, RttRule};
+use super::{Config, PUBLISHED, Receiver, RttRule};
 use crate::controller::{Controller, Start};
 use crate::params::{ParamError, Params};
 use crate::registry;
@@ -20,19 +20,11 @@ pub struct Profile {
 /// A receiver acknowledges every second segment (RFC 1122 §4.2.3.2), and its window may just have grown by one more.
 const BURST: &str = "burst_segments = 3.0";
 
-/// `rledbat`, `rledbat-enhanced`; `rledbat-s0`, the published module as far as it shows: decrease in one step, the minimum
-/// of ten samples, one segment to begin with, the ramp left at the target (F.5); and `rledbat-fig2`, the pseudo-code of
-/// Bagnulo 2023, Fig. 2: to a part β_d above the target, once per RTT, first echoes, the minimum of four samples.
-pub static PROFILES: [Profile; 4] = [
+/// `rledbat`, `rledbat-enhanced`; and `rledbat-fig2`, the pseudo-code of Bagnulo 2023, Fig. 2: to a part β_d above the target,
+/// once per RTT, first echoes, the minimum of four samples. What its authors published is another receiver: [`PUBLISHED`].
+pub static PROFILES: [Profile; 3] = [
     Profile { name: "rledbat", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
     Profile { name: "rledbat-enhanced", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
-    Profile {
-        name: "rledbat-s0",
-        control: "ledbat_pp",
-        preset: "decrease = \"step\"\nramp_exit = \"target\"\nfilter_samples = 10",
-        rtt: RttRule::FirstEcho,
-        initial_segments: 1,
-    },
     Profile { name: "rledbat-fig2", control: "ledbat_pp", preset: "decrease = \"halve\"", rtt: RttRule::FirstEcho, initial_segments: 2 },
 ];
 
@@ -42,7 +34,7 @@ pub static PROFILES: [Profile; 4] = [
 /// An unknown profile or parameter.
 pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Receiver<Box<dyn Controller>>, ParamError> {
     let error = |reason: String| ParamError { algorithm: name.to_owned(), reason };
-    let known = || PROFILES.map(|p| p.name).join(", ");
+    let known = || format!("{}, {PUBLISHED}", PROFILES.map(|p| p.name).join(", "));
     let profile = PROFILES.iter().find(|p| p.name == name).ok_or_else(|| error(format!("no such receiver; known are {}", known())))?;
     let preset = Params::from_toml(profile.preset).map_err(|e| error(e.to_string()))?;
     let first = start.initial_window.unwrap_or(u64::from(start.mss) * u64::from(profile.initial_segments));

@@ -160,8 +160,8 @@ pub struct Claim {
     /// Whether a quick run has the points that the rule needs.
     #[serde(default = "yes")]
     pub quick: bool,
-    /// The claim of the paper (`fig10#c3`) that is asked here of what its authors did not run. It is shown beside that one and not
-    /// counted among the paper's.
+    /// The claim of the paper (`fig10#c3`) that is asked here of the other of two: what the authors describe and what they published.
+    /// It is shown beside that one and not counted among the paper's.
     #[serde(default)]
     pub again: Option<String>,
     /// For a claim that is not met: the cause, found by looking at traces.

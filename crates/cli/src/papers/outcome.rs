@@ -141,7 +141,7 @@ impl Outcome<'_> {
         )
     }
 
-    /// Of the claims asked again of what the paper did not run: those that stand, and those decided.
+    /// Of the claims that are asked again: those that stand, and those decided.
     pub fn again(&self) -> (usize, usize) {
         let count = |test: fn(&Verdict) -> bool| self.verdicts.iter().filter(|v| v.claim.again.is_some() && test(v)).count();
         (count(|v| v.met == Some(true)), count(|v| v.met.is_some()))

@@ -57,7 +57,8 @@ fn summary(page: &mut Page, outcomes: &[Outcome]) {
     page.cells(&["paper", "figure", "place in the paper", "claims met", "runs", "L: close to the simulator"], &rows);
 }
 
-/// Each claim of a paper beside the same of what its authors did not run: which of its conclusions stand there.
+/// Each claim of a paper beside the same of the other of what its authors describe and what they published: which of its conclusions
+/// stand there.
 fn asked_again(page: &mut Page, outcomes: &[Outcome]) {
     let mut rows = Vec::new();
     let run = outcomes.iter().filter(|o| o.extent.is_some());
@@ -86,10 +87,10 @@ fn asked_again(page: &mut Page, outcomes: &[Outcome]) {
         return;
     }
     page.paragraph(
-        "Where authors ran something else than they describe, their claims are asked again of what they describe: below, each as the paper ran \
-         it, and beside it whether it stands or falls there. These are not counted above.",
+        "Where the program that authors published is not what they describe, both run. What the paper claims is asked of one of them above; \
+         below, beside each claim, whether it stands or falls for the other. These are not counted above.",
     );
-    page.cells(&["figure", "place in the paper", "as the paper ran it", "asked again in", "of what", "result"], &rows);
+    page.cells(&["figure", "place in the paper", "as above", "asked again in", "of what", "result"], &rows);
 }
 
 fn summary_row(outcome: &Outcome) -> Vec<Cell> {
