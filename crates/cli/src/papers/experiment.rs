@@ -66,9 +66,6 @@ pub struct Lab {
     pub duration_s: f64,
     /// Runs a point, with seeds 1, 2, ….
     pub repeat: u32,
-    /// Scenario keys and their values, where the shorter run needs others.
-    #[serde(default)]
-    pub set: BTreeMap<String, toml::Value>,
     /// Why the two differ by more than they should, found by looking at traces.
     #[serde(default)]
     pub explained: Option<String>,

@@ -45,9 +45,6 @@ pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent) -> Result<
         let mut scenario = base.clone();
         if let (Extent::Lab, Some(lab)) = (extent, &experiment.lab) {
             scenario.duration_s = lab.duration_s;
-            for (key, value) in &lab.set {
-                scenario = scenario.with(key, value.clone()).with_context(|| format!("{}, lab.set", experiment.id))?;
-            }
         }
         for (key, value) in &point.set {
             scenario = scenario.with(key, value.clone()).with_context(|| format!("{}, {}", experiment.id, point.label()))?;
@@ -200,5 +197,58 @@ impl Progress {
             let end = if terminal && runs < self.runs { "\r" } else { "\n" };
             eprint!("{runs} of {} runs, about {left:.0} s left   {end}", self.runs);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_scenario::scenario::Dice;
+
+    use super::super::experiment::load_all;
+    use super::*;
+
+    /// When a scenario's flows start; they start once each.
+    fn starts(scenario: &Scenario) -> Vec<f64> {
+        let flows = scenario.flows.iter().enumerate();
+        flows
+            .flat_map(|(n, f)| {
+                let mut dice = Dice::of_flow(scenario.seed, n);
+                (0..f.count).map(move |copy| dice.draw(f, copy).start_s)
+            })
+            .collect()
+    }
+
+    /// The shorter runs of every experiment with rows marked L are the beginning of the simulator's full ones with their seed, and
+    /// all that starts there starts in them.
+    #[test]
+    fn the_laboratory_draws_the_starts_of_the_full_runs() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
+        let experiments = load_all(&root, &[]).unwrap_or_else(|e| panic!("{e:#}"));
+        let mut drawn = 0;
+        for experiment in experiments.iter().filter(|e| e.lab.is_some()) {
+            let jobs = |extent| of(Path::new("out"), experiment, extent).unwrap_or_else(|e| panic!("{e:#}"));
+            let full = jobs(Extent::Full);
+            for short in jobs(Extent::Lab) {
+                let long = full.iter().find(|job| job.dir == short.dir).unwrap_or_else(|| panic!("{}: no full run", short.dir.display()));
+                let starts = starts(&short.scenario);
+                assert_eq!(starts, self::starts(&long.scenario), "{}", short.dir.display());
+                let planned = lowtide_lab::plan::jobs(&short.scenario).unwrap_or_else(|e| panic!("{}: {e:#}", short.dir.display()));
+                assert_eq!(starts, planned.iter().map(|job| job.runs.start).collect::<Vec<_>>(), "{}", short.dir.display());
+                drawn += usize::from(starts.iter().any(|start| (1.0..short.scenario.duration_s).contains(start)));
+            }
+        }
+        assert!(drawn >= 60, "of Tables 1 and 2 the short flows, in {drawn} runs");
+    }
+
+    /// What is drawn is what the simulator does.
+    #[test]
+    fn the_simulator_starts_what_is_drawn() {
+        let text = "duration_s = 2.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 1.0\nrtt_ms = 20.0\nqueue = { kind = \"drop_tail\", ms = 50 }\n\
+                    [[flows]]\nname = \"a\"\ncc = \"cubic\"\ncount = 3\nstart_jitter_s = 1.5\n";
+        let scenario = Scenario::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        let run = lowtide_sim::run(&scenario, scenario.seed, false).unwrap_or_else(|e| panic!("{e}")).summary;
+        let apart = |(drawn, flow): (f64, &lowtide_scenario::FlowResult)| (drawn - flow.start_s).abs();
+        assert!(starts(&scenario).into_iter().zip(&run.flows).map(apart).all(|d| d < 1e-6), "{:?}", run.flows);
+        assert_eq!(run.flows.len(), 3);
     }
 }
