@@ -285,6 +285,8 @@ main(int argc, char** argv)
         InetSocketAddress to(far.GetAddress(1), 5000 + i);
         sinks.Add(PacketSinkHelper("ns3::TcpSocketFactory", to).Install(routers.Get(1)));
         BulkSendHelper bulk("ns3::TcpSocketFactory", to);
+        // Less than a segment at a time would make the first ones look limited by the application (CalculateAppLimited).
+        bulk.SetAttribute("SendSize", UintegerValue(1448));
         ApplicationContainer sender = bulk.Install(senders.Get(i));
         sender.Start(Seconds(o.stagger * i));
         Simulator::Schedule(Seconds(o.stagger * i) + NanoSeconds(1), &Connect, senders.Get(i), &windows, i);

@@ -8,28 +8,29 @@
 //! - Acknowledgements are expected to bring nothing in an epoch's first second (`UpdateAckAggregation`: seconds in an integer), and
 //!   the epoch starts over at 2¹² bytes, not segments.
 //! - After a timeout nothing gives the window back (`CongestionStateSet` knows no end of CA_LOSS).
-//! - Of a segment that was alone on its way the rate is sampled from where the sample before began (`SkbDelivered` takes the interval
-//!   before it moves `m_priorTime`): where single segments wait for the timer, rate and pacing stay down. With more out the fault is one
-//!   acknowledgement's spacing, and is left out here.
+//! - The rates are those that the socket samples ([`SocketSample`]), which are too low where single segments wait for the timer.
+//! - A restart counts after the first PROBE_RTT only (`CwndEvent` asks for `m_appLimited`, which nothing else sets), but each segment that
+//!   finds nothing out is one, after a timeout, too.
 //! - A burst is one segment, and the rate paced at has no margin.
 
 mod extra;
+mod filter;
+mod state;
 
 use lowtide_units::{Rate, Span, Time};
 
-use crate::bbr::{INITIAL_SEGMENTS, RoundMax, draw};
+use crate::bbr::{INITIAL_SEGMENTS, draw};
 use crate::controller::{Controller, Recovery, Start};
-use crate::events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};
+use crate::events::{Ack, Cause, Congestion, Restart, Snapshot, SocketSample};
 use crate::params::{ParamError, Params};
-use crate::round::Round;
 use extra::Extra;
+use filter::RateMax;
+use state::{Mode, Socket};
 
 /// `HighGain`.
 const HIGH_GAIN: f64 = 2.89;
 /// `PACING_GAIN_CYCLE`.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// `BwWindowLength`, in rounds.
-const RATE_ROUNDS: u64 = 10;
 /// `RttWindowLength`.
 const RTT_WINDOW: Span = Span::from_secs(10);
 /// `ProbeRttDuration`.
@@ -56,35 +57,6 @@ pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, Para
 #[serde(deny_unknown_fields)]
 struct Config {}
 
-/// `BbrMode_t`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Mode {
-    Startup,
-    Drain,
-    ProbeBw,
-    ProbeRtt,
-}
-
-impl Mode {
-    fn name(self) -> &'static str {
-        match self {
-            Mode::Startup => "startup",
-            Mode::Drain => "drain",
-            Mode::ProbeBw => "probe_bw",
-            Mode::ProbeRtt => "probe_rtt",
-        }
-    }
-}
-
-/// What the socket's state machine is in.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Socket {
-    Open,
-    /// A loss was told; the next acknowledgement is the one that told it.
-    Entering,
-    Recovery,
-}
-
 /// The state of a flow. Windows are in bytes, 32 bits of them as in ns-3.
 #[derive(Debug)]
 pub struct BbrNs3 {
@@ -98,11 +70,14 @@ pub struct BbrNs3 {
     cwnd_gain: f64,
     pacing_bps: f64,
     acked_any: bool,
-    rate: RoundMax,
-    sample: Option<RateSample>,
-    /// Where the last sample began (`m_priorTime`).
-    sample_began: Option<Time>,
-    round: Round,
+    rate: RateMax,
+    /// Told for the next acknowledgement.
+    sample: Option<SocketSample>,
+    /// The last rate where the host tells no such samples.
+    last_bps: u64,
+    /// `m_nextRoundDelivered`, `m_roundCount`.
+    round_end: u64,
+    rounds: u64,
     round_start: bool,
     conserve: bool,
     full: bool,
@@ -112,6 +87,8 @@ pub struct BbrNs3 {
     rt_prop_at: Time,
     probe_done: Option<Time>,
     probe_round_done: bool,
+    /// PROBE_RTT has been there (`m_appLimited`).
+    has_probed: bool,
     idle_restart: bool,
     cycle: usize,
     cycle_start: Time,
@@ -125,8 +102,6 @@ impl BbrNs3 {
         let cwnd = start.window_or(INITIAL_SEGMENTS) as u32;
         let rtt = start.handshake_rtt.map_or(1, |rtt| (rtt.nanos() / 1_000_000).max(1));
         let first_bps = u64::from(cwnd) * 8 * 1000 / rtt;
-        let mut rate = RoundMax::new(RATE_ROUNDS);
-        rate.update(0, first_bps);
         BbrNs3 {
             mss: start.mss,
             cwnd,
@@ -138,10 +113,11 @@ impl BbrNs3 {
             cwnd_gain: HIGH_GAIN,
             pacing_bps: HIGH_GAIN * first_bps as f64,
             acked_any: false,
-            rate,
+            rate: RateMax::new(first_bps),
             sample: None,
-            sample_began: None,
-            round: Round::default(),
+            last_bps: 0,
+            round_end: 0,
+            rounds: 0,
             round_start: false,
             conserve: false,
             full: false,
@@ -151,6 +127,7 @@ impl BbrNs3 {
             rt_prop_at: start.now,
             probe_done: None,
             probe_round_done: false,
+            has_probed: false,
             idle_restart: false,
             cycle: 0,
             cycle_start: start.now,
@@ -188,51 +165,61 @@ impl BbrNs3 {
         (self.cycle_start, self.pacing_gain) = (now, CYCLE[self.cycle]);
     }
 
-    /// `UpdateBtlBw`, `CheckCyclePhase`, `CheckFullPipe`, `CheckDrain` in the order of `UpdateModelAndState`.
-    fn update_rate_and_mode(&mut self, ack: &Ack, left: u64) {
-        // An acknowledgement without a sample of its own repeats the last one (`TcpRateLinux` keeps it).
-        self.sample = self.sampled(ack).or(self.sample);
-        let app_limited = self.sample.is_some_and(|sample| sample.app_limited);
-        if let Some(sample) = self.sample {
-            self.round_start = self.round.ended_by(ack);
-            self.conserve &= !self.round_start;
-            let bps = sample.rate().bps();
-            if bps >= self.rate.max() || !app_limited {
-                self.rate.update(self.round.count(), bps);
+    /// The socket's sample, or what a host that is none of ns-3's tells in its place.
+    fn sampled(&mut self, ack: &Ack) -> SocketSample {
+        let sample = self.sample.take().unwrap_or_else(|| SocketSample {
+            bps: ack.rate.map_or(self.last_bps, |rate| rate.rate().bps()),
+            prior_delivered: ack.prior_delivered,
+            delivered: ack.rate.map(|rate| rate.delivered),
+            app_limited: ack.rate.is_some_and(|rate| rate.app_limited),
+            in_flight: ack.in_flight.saturating_sub(ack.acked + ack.lost),
+            lost: ack.lost,
+        });
+        self.last_bps = sample.bps;
+        sample
+    }
+
+    /// `UpdateBtlBw`, `UpdateAckAggregation`, `CheckCyclePhase`, `CheckFullPipe`, `CheckDrain` in the order of `UpdateModelAndState`.
+    fn update_rate_and_mode(&mut self, ack: &Ack, sample: &SocketSample) {
+        if sample.bps > 0 {
+            self.update_round(ack, sample);
+            if sample.bps >= self.rate.max() || !sample.app_limited {
+                self.rate.update(self.rounds, sample.bps);
             }
         }
-        self.extra.update(ack, self.round_start, self.rate.max(), self.cwnd);
-        if self.mode == Mode::ProbeBw && self.phase_is_over(ack) {
+        if ack.acked > 0 && sample.delivered.is_some() {
+            self.extra.update(ack, self.round_start, self.rate.max(), self.cwnd);
+        }
+        if self.mode == Mode::ProbeBw && self.phase_is_over(ack, sample) {
             self.advance_cycle(ack.now);
         }
-        if !self.full && self.round_start && !app_limited {
+        if !self.full && self.round_start && !sample.app_limited {
             self.check_full_pipe();
         }
         if self.mode == Mode::Startup && self.full {
             self.enter(Mode::Drain, 1.0 / HIGH_GAIN, HIGH_GAIN);
             self.ssthresh = self.in_flight_at(1.0);
         }
-        if self.mode == Mode::Drain && left <= u64::from(self.in_flight_at(1.0)) {
+        if self.mode == Mode::Drain && sample.in_flight <= u64::from(self.in_flight_at(1.0)) {
             self.probe_bandwidth(ack.now);
         }
     }
 
-    /// The rate as ns-3 samples it.
-    fn sampled(&mut self, ack: &Ack) -> Option<RateSample> {
-        let mut sample = ack.rate?;
-        let began = Time::from_nanos(ack.now.nanos().saturating_sub(sample.interval.nanos()));
-        let before = self.sample_began.replace(began).unwrap_or(began);
-        if ack.in_flight <= u64::from(self.mss) {
-            sample.interval = sample.interval.max(ack.now.since(before));
+    /// `UpdateRound`.
+    fn update_round(&mut self, ack: &Ack, sample: &SocketSample) {
+        self.round_start = sample.prior_delivered >= self.round_end;
+        if self.round_start {
+            self.round_end = ack.delivered;
+            self.rounds += 1;
+            self.conserve = false;
         }
-        Some(sample)
     }
 
     /// `IsNextCyclePhase`.
-    fn phase_is_over(&self, ack: &Ack) -> bool {
+    fn phase_is_over(&self, ack: &Ack, sample: &SocketSample) -> bool {
         let full_length = self.rt_prop.is_some_and(|rtt| ack.now.since(self.cycle_start) > rtt);
         if self.pacing_gain > 1.0 {
-            full_length && (ack.lost > 0 || ack.in_flight >= u64::from(self.in_flight_at(self.pacing_gain)))
+            full_length && (sample.lost > 0 || ack.in_flight >= u64::from(self.in_flight_at(self.pacing_gain)))
         } else {
             full_length || (self.pacing_gain < 1.0 && ack.in_flight <= u64::from(self.in_flight_at(1.0)))
         }
@@ -248,7 +235,7 @@ impl BbrNs3 {
     }
 
     /// `UpdateRTprop` and `CheckProbeRTT`.
-    fn update_rt_prop(&mut self, ack: &Ack, left: u64) {
+    fn update_rt_prop(&mut self, ack: &Ack, sample: &SocketSample) {
         let expired = ack.now > self.rt_prop_at + RTT_WINDOW;
         if ack.srtt > Span::ZERO && (expired || self.rt_prop.is_none_or(|least| ack.srtt <= least)) {
             (self.rt_prop, self.rt_prop_at) = (Some(ack.srtt), ack.now);
@@ -259,26 +246,32 @@ impl BbrNs3 {
             self.probe_done = None;
         }
         if self.mode == Mode::ProbeRtt {
-            self.probe_rtt(ack, left);
+            self.probe_rtt(ack, sample.in_flight);
         }
-        self.idle_restart = false;
+        self.idle_restart &= sample.delivered == Some(0);
     }
 
     /// `HandleProbeRTT`.
     fn probe_rtt(&mut self, ack: &Ack, left: u64) {
+        self.has_probed = true;
         let Some(done) = self.probe_done else {
             if left <= u64::from(MIN_PIPE * self.mss) {
                 (self.probe_done, self.probe_round_done) = (Some(ack.now + PROBE_RTT), false);
-                self.round.restart(ack.delivered);
+                self.round_end = ack.delivered;
             }
             return;
         };
         self.probe_round_done |= self.round_start;
-        if self.probe_round_done && ack.now > done {
-            self.rt_prop_at = ack.now;
+        self.leave_probe_rtt(ack.now, done);
+    }
+
+    /// `HandleProbeRTT`'s end, which `CwndEvent` repeats.
+    fn leave_probe_rtt(&mut self, now: Time, done: Time) {
+        if self.probe_round_done && now > done {
+            self.rt_prop_at = now;
             self.cwnd = self.cwnd.max(self.prior_cwnd);
             if self.full {
-                self.probe_bandwidth(ack.now);
+                self.probe_bandwidth(now);
             } else {
                 self.enter(Mode::Startup, HIGH_GAIN, HIGH_GAIN);
             }
@@ -286,21 +279,22 @@ impl BbrNs3 {
     }
 
     /// `SetPacingRate`.
-    fn pace(&mut self) {
-        let rate = self.pacing_gain * self.rate.max() as f64;
+    fn pace(&mut self, gain: f64) {
+        let rate = gain * self.rate.max() as f64;
         if self.full || rate > self.pacing_bps {
             self.pacing_bps = rate;
         }
     }
 
     /// `SetCwnd`; the sum wraps as in ns-3.
-    fn set_cwnd(&mut self, ack: &Ack, left: u64) {
+    fn set_cwnd(&mut self, ack: &Ack, sample: &SocketSample) {
         let (acked, min_pipe) = (ack.acked as u32, MIN_PIPE * self.mss);
-        if self.socket == Socket::Recovery && ack.lost > 0 {
-            self.cwnd = self.cwnd.saturating_sub(ack.lost as u32).max(self.mss);
+        let recovering = self.socket == Socket::Recovery && acked > 0;
+        if recovering && sample.lost > 0 {
+            self.cwnd = self.cwnd.saturating_sub(sample.lost as u32).max(self.mss);
         }
-        if self.socket == Socket::Recovery && self.conserve {
-            self.cwnd = self.cwnd.max((left as u32).wrapping_add(acked));
+        if recovering && self.conserve {
+            self.cwnd = self.cwnd.max((sample.in_flight as u32).wrapping_add(acked));
         } else if acked > 0 {
             let extra = if self.full { self.extra.allowance(self.rate.max()) } else { 0 };
             let target = self.in_flight_at(self.cwnd_gain).wrapping_add(extra as u32);
@@ -322,6 +316,8 @@ impl BbrNs3 {
             (Socket::Entering, true) => {
                 self.socket = Socket::Recovery;
                 self.cwnd = (left as u32).wrapping_add((ack.acked as u32).max(self.mss));
+                // `EnterRecovery` asks for the threshold after it has told the state.
+                self.save_cwnd();
                 self.conserve = true;
             }
             (Socket::Recovery | Socket::Entering, false) => {
@@ -336,13 +332,13 @@ impl BbrNs3 {
 
 impl Controller for BbrNs3 {
     fn on_ack(&mut self, ack: &Ack) {
-        let left = ack.in_flight.saturating_sub(ack.acked + ack.lost);
+        let sample = self.sampled(ack);
         self.acked_any = true;
-        self.follow_socket(ack, left);
-        self.update_rate_and_mode(ack, left);
-        self.update_rt_prop(ack, left);
-        self.pace();
-        self.set_cwnd(ack, left);
+        self.follow_socket(ack, sample.in_flight);
+        self.update_rate_and_mode(ack, &sample);
+        self.update_rt_prop(ack, &sample);
+        self.pace(self.pacing_gain);
+        self.set_cwnd(ack, &sample);
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
@@ -356,9 +352,22 @@ impl Controller for BbrNs3 {
         }
     }
 
-    fn on_restart(&mut self, _restart: &Restart) {
-        // `CwndEvent`, CA_EVENT_TX_START.
+    fn on_socket_sample(&mut self, sample: &SocketSample) {
+        self.sample = Some(*sample);
+    }
+
+    /// `CwndEvent`, CA_EVENT_TX_START.
+    fn on_restart(&mut self, restart: &Restart) {
+        if !self.has_probed {
+            return;
+        }
         self.idle_restart = true;
+        self.extra.restart(restart.now);
+        match (self.mode, self.probe_done) {
+            (Mode::ProbeBw, _) => self.pace(1.0),
+            (Mode::ProbeRtt, Some(done)) => self.leave_probe_rtt(restart.now, done),
+            _ => {}
+        }
     }
 
     fn on_mss(&mut self, mss: u32) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use lowtide_units::{Rate, Span, Time};
 
-use crate::events::{Ack, Congestion, Restart, Snapshot};
+use crate::events::{Ack, Congestion, Restart, Snapshot, SocketSample};
 
 /// A congestion control. Deterministic: the same construction and the same events give the same window on every machine.
 ///
@@ -13,6 +13,10 @@ use crate::events::{Ack, Congestion, Restart, Snapshot};
 pub trait Controller: fmt::Debug + Send {
     /// Once per acknowledgement that delivers something new.
     fn on_ack(&mut self, ack: &Ack);
+
+    /// Before [`on_ack`](Controller::on_ack): what ns-3's socket has sampled. No other host calls it; there the next acknowledgement may
+    /// bring nothing.
+    fn on_socket_sample(&mut self, _sample: &SocketSample) {}
 
     /// Once per episode. The controller sets its window to what it wants *after* the episode (its ssthresh; one MSS or
     /// what its source says after a timeout); how the host gets there is its own affair (PRR).

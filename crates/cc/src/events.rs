@@ -78,6 +78,23 @@ impl RateSample {
     }
 }
 
+/// What ns-3.37's socket hands to an algorithm that answers for its window alone (`CongControl`), beside the acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketSample {
+    /// `m_deliveryRate` in bit/s, which the last valid sample leaves standing; zero before the first.
+    pub bps: u64,
+    /// `m_priorDelivered`: what had been delivered when the newest segment sampled so far was sent.
+    pub prior_delivered: u64,
+    /// `m_delivered`: bytes since then; none without timing information.
+    pub delivered: Option<u64>,
+    /// `m_isAppLimited`.
+    pub app_limited: bool,
+    /// `m_bytesInFlight`, after this acknowledgement.
+    pub in_flight: u64,
+    /// `m_bytesLoss`.
+    pub lost: u64,
+}
+
 /// Why a host calls `on_congestion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -100,6 +100,6 @@ pub mod westwood;
 pub mod yeah;
 
 pub use controller::{Controller, Recovery, Start};
-pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};
+pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot, SocketSample};
 pub use lowtide_units::{Rate, Span, Time};
 pub use params::{ParamError, Params};

@@ -44,6 +44,11 @@ impl SendingEnd {
         }
     }
 
+    /// Whether a timer comes before what arrives in the same nanosecond.
+    pub fn timer_goes_first(&self) -> bool {
+        matches!(self, SendingEnd::Tcp(sender) if sender.timer_goes_first())
+    }
+
     /// When [`on_timer`](Self::on_timer) is due.
     pub fn deadline(&self) -> Option<Time> {
         match self {

@@ -248,7 +248,7 @@ impl Flow {
         if self.sender.is_some() || self.stats.completed.is_some() {
             return Ok(());
         }
-        let handshake = Some(now.since(self.syn_sent));
+        let handshake = Some(self.spec.sender.handshake(self.syn_sent, now));
         let cc = self.controller(handshake, now)?;
         let sender = Sender::new(id, self.spec.sender, cc, handshake, u64::from(window));
         self.begin_writing(SendingEnd::Tcp(Box::new(sender)), now);

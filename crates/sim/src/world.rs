@@ -4,6 +4,7 @@ use lowtide_cc::ParamError;
 use lowtide_net::{Drop, Fate};
 use lowtide_units::{Span, Time};
 
+use crate::endpoint::SendingEnd;
 use crate::engine::Events;
 use crate::event::Event;
 use crate::flow::{App, Flow, FlowSpec};
@@ -293,6 +294,10 @@ impl World {
                 Err(error) => self.error = Some(error),
             },
             Kind::Ack | Kind::Utp(_) => {
+                if flow.timers[0] == now && flow.sender.as_ref().is_some_and(SendingEnd::timer_goes_first) {
+                    self.sender_timer(id, now);
+                }
+                let flow = &mut self.flows[id as usize];
                 let Some(sender) = &mut flow.sender else { return };
                 sender.on_packet(&packet, now);
                 if let Some(rtt) = sender.take_rtt() {

@@ -18,7 +18,6 @@ const ALGORITHMS: &[(&str, &str)] = &[
     ("NewReno", "newreno-ns3"),
     ("LinuxReno", "reno-ns3"),
     ("Cubic", "cubic-ns3"),
-    ("Bbr", "bbr-ns3"),
     ("Westwood", "westwood-ns3"),
     ("WestwoodPlus", "westwood_plus-ns3"),
     ("HighSpeed", "highspeed-ns3"),
@@ -40,8 +39,12 @@ const DIFFERENT: &[(&str, &str)] = &[("Dctcp", "dctcp-ns3")];
 /// `dctcp-ns3` where it gets the marks that it is made for.
 const MARKED: &str = "DctcpMarked";
 
+/// BBR on three lines: over 100 packets at 10 Mbit/s, over 20 at 5, where it takes its own rate for the line's and carries two fifths, and
+/// over 20 at 20, where it loses. The phases that its PROBE_BWs begin with are drawn: each is the mean of eight runs.
+const BBR: [&str; 3] = ["Bbr", "BbrSlow", "BbrLossy"];
+
 /// These leave slow start by what they make of single RTT samples, at another moment than ns-3's (docs/ns3.md).
-const LEAVE_SLOW_START_ON_RTT: [&str; 3] = ["Cubic", "Bbr", "Yeah"];
+const LEAVE_SLOW_START_ON_RTT: [&str; 2] = ["Cubic", "Yeah"];
 
 /// What a run came to.
 #[derive(Debug, Default)]
@@ -204,6 +207,29 @@ fn windows_take_ns3s_course() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
+/// `TcpRateLinux`'s samples, one by one: what it makes of them at 5 Mbit/s is a fault's doing, and no other sampler comes near it.
+#[test]
+fn bbr_samples_as_ns3s_socket_does() {
+    let mut failures = Vec::new();
+    for name in BBR {
+        let record = Record::read(name);
+        let queue = format!("{{ kind = \"drop_tail\", packets = {} }}", record.option("packets"));
+        let runs: Vec<Run> = (1..=8).map(|seed| record.ours("bbr-ns3", &queue, seed)).collect();
+        let ours = |value: fn(&Run) -> f64| mean(&runs.iter().map(value).collect::<Vec<_>>());
+        let theirs = &record.run;
+        let feature = |name, theirs: f64, ours: f64, within: f64| Feature { name, theirs, ours, within };
+        let features = [
+            feature("goodput", theirs.goodput_bps, ours(|r| r.goodput_bps), 0.02 * theirs.goodput_bps),
+            // ns-3's own eight runs lie between 7.3 and 19.8 ms over 100 packets, ours between 6.8 and 21.5; their drops between
+            // 439 and 853 over 20: a quarter is what the mean of eight draws leaves open.
+            feature("drops", theirs.drops, ours(|r| r.drops), 0.25 * theirs.drops),
+            feature("queueing delay", theirs.queue_delay_ms, ours(|r| r.queue_delay_ms), 0.25 * theirs.queue_delay_ms),
+        ];
+        check(name, &features, &mut failures);
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
 /// Issue 4: drops at the rates of an independent implementation within 20 %. At the same goodput drops compare as rates do.
 #[test]
 fn aqms_drop_and_delay_as_ns3s_do() {
@@ -280,7 +306,8 @@ fn dctcp_with_marks_takes_ns3s_course() {
 
 #[test]
 fn every_record_is_compared() {
-    let listed = ALGORITHMS.iter().chain(DIFFERENT).map(|(name, _)| (*name).to_owned()).chain([MARKED.to_owned()]);
+    let listed =
+        ALGORITHMS.iter().chain(DIFFERENT).map(|(name, _)| (*name).to_owned()).chain([MARKED.to_owned()]).chain(BBR.map(str::to_owned));
     let queues = ["codel", "pie", "fq_codel", "fq_pie"].iter().flat_map(|kind| [1, 10].map(|flows| format!("{kind}-{flows}")));
     let mut listed: Vec<String> = listed.chain(queues).map(|name| format!("{name}.csv")).collect();
     let files = fs::read_dir("tests/ns3").expect("records").map(|entry| entry.expect("an entry").file_name());

@@ -164,6 +164,15 @@ impl Rate {
         Span(bits_ns.div_ceil(u128::from(self.0)) as u64)
     }
 
+    /// The same, rounded to the nearest nanosecond as ns-3 does (`DataRate::CalculateBytesTxTime`).
+    pub fn nearest_time_for(self, bytes: u64) -> Span {
+        if self.0 == 0 {
+            return Span::MAX;
+        }
+        let bits_ns = u128::from(bytes) * 8 * u128::from(NS_PER_S);
+        Span(((bits_ns + u128::from(self.0 / 2)) / u128::from(self.0)) as u64)
+    }
+
     /// Bytes that pass in `span`, rounded down.
     pub fn bytes_in(self, span: Span) -> u64 {
         (u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NS_PER_S))) as u64

@@ -24,6 +24,11 @@ impl Extra {
         Extra { most: [0; 2], filling: 0, rounds: 0, epoch_start: now, epoch_acked: 0 }
     }
 
+    /// The epoch starts over (`CwndEvent`).
+    pub(super) fn restart(&mut self, now: Time) {
+        (self.epoch_start, self.epoch_acked) = (now, 0);
+    }
+
     pub(super) fn update(&mut self, ack: &Ack, round_start: bool, rate_bps: u64, cwnd: u32) {
         if round_start {
             self.rounds += 1;

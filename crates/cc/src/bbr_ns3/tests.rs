@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::events::RateSample;
 
 const MSS: u64 = 1340;
 const RTT: Span = Span::from_millis(40);
@@ -32,25 +33,36 @@ fn loss(ms: u64, flight: u64) -> Congestion {
 /// As after STARTUP: 10 Mbit/s, 40 ms, window and threshold given.
 fn cruising(cwnd: u64, ssthresh: u64) -> BbrNs3 {
     let mut flow = BbrNs3::new(&start());
-    flow.rate = RoundMax::new(RATE_ROUNDS);
-    flow.rate.update(0, 10_000_000);
+    flow.rate = RateMax::new(10_000_000);
     (flow.full, flow.cycle, flow.cwnd, flow.ssthresh) = (true, 3, cwnd as u32, ssthresh as u32);
     flow.enter(Mode::ProbeBw, 1.0, 2.0);
     flow
 }
 
-/// One segment a round trip of 40 ms is 268 kbit/s, but the interval is that of two once there was a sample before; with two out it is one.
+/// What the socket has sampled is what counts: two bytes lost among repairs, a rate that stands since, and no round ended.
 #[test]
-fn a_lone_segments_rate_counts_half() {
-    for (flight, half) in [(MSS, true), (2 * MSS, false)] {
-        let mut flow = BbrNs3::new(&start());
-        let sample = |n: u64| Ack {
-            rate: Some(RateSample { delivered: MSS, interval: RTT, ..RateSample::default() }),
-            ..ack(40 * n, n * MSS, flight)
-        };
-        let rates: Vec<u64> = (1..4).filter_map(|n| flow.sampled(&sample(n))).map(|sample| sample.rate().bps()).collect();
-        let later = if half { 134_000 } else { 268_000 };
-        assert_eq!(rates, [268_000, later, later]);
+fn the_sockets_sample_is_taken_for_the_acknowledgements() {
+    let mut flow = cruising(100_000, 54_020);
+    (flow.socket, flow.round_end) = (Socket::Recovery, 1_000_000);
+    let sample =
+        SocketSample { bps: 5_000_000, prior_delivered: 999_999, delivered: None, app_limited: false, in_flight: 50_000, lost: MSS };
+    flow.on_socket_sample(&sample);
+    flow.on_ack(&Ack { in_recovery: true, ..ack(1, 1_100_000, 60_000) });
+    assert_eq!((flow.rate.max(), flow.rounds), (5_000_000, 0));
+    assert_eq!(flow.cwnd(), u64::from(flow.in_flight_at(2.0)), "no bytes that came ahead: the sample has no time");
+    flow.on_socket_sample(&SocketSample { prior_delivered: 1_000_000, ..sample });
+    flow.on_ack(&ack(2, 1_100_000, 60_000));
+    assert_eq!((flow.rounds, flow.round_end), (1, 1_100_000));
+}
+
+/// ns-3 announces every segment that finds nothing out, but TcpBbr listens only once PROBE_RTT has set `m_appLimited`.
+#[test]
+fn a_restart_counts_after_the_first_probe_rtt() {
+    for (has_probed, rate) in [(false, 7_500_000), (true, 10_000_000)] {
+        let mut flow = cruising(100_000, 54_020);
+        (flow.has_probed, flow.acked_any, flow.pacing_bps) = (has_probed, true, 7_500_000.0);
+        flow.on_restart(&Restart { now: Time::from_millis(5), idle: Span::ZERO, rto: Span::from_secs(1) });
+        assert_eq!((flow.idle_restart, flow.pacing_rate()), (has_probed, Some(Rate::from_bps(rate))));
     }
 }
 
@@ -76,7 +88,7 @@ fn the_window_is_two_products_three_segments_and_what_comes_ahead() {
 #[test]
 fn a_recovery_ends_at_the_threshold() {
     let mut flow = cruising(100_000, 54_020);
-    flow.round.restart(2_000_000);
+    flow.round_end = 2_000_000;
     flow.on_congestion(&loss(1, 100_000));
     flow.on_ack(&Ack { in_recovery: true, lost: MSS, ..ack(1, 1_000_000, 100_000) });
     assert_eq!(flow.cwnd(), 100_000 - 2 * MSS + MSS);

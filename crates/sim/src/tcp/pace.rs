@@ -18,12 +18,19 @@ pub struct Pacer {
     group: u32,
     group_left: u32,
     group_start: Option<Time>,
+    /// It is a timer that a segment starts only while it does not run, and the last of the first burst does (ns-3's `SendDataPacket`).
+    timer: bool,
 }
 
 impl Pacer {
     /// A pacer that has sent nothing; `group` segments leave together while the window is below one.
     pub fn new(group: u32) -> Pacer {
-        Pacer { next: Time::ZERO, burst_left: INITIAL_BURST, group, group_left: 0, group_start: None }
+        Pacer { next: Time::ZERO, burst_left: INITIAL_BURST, group, group_left: 0, group_start: None, timer: false }
+    }
+
+    /// The same with ns-3's timer.
+    pub fn of_ns3(group: u32) -> Pacer {
+        Pacer { timer: true, ..Pacer::new(group) }
     }
 
     /// The earliest departure of a paced segment.
@@ -42,6 +49,14 @@ impl Pacer {
         self.group_left = self.group_left.saturating_sub(1);
         if self.burst_left > 0 {
             self.burst_left -= 1;
+            if self.burst_left > 0 || !self.timer {
+                return;
+            }
+        }
+        if self.timer {
+            if let Some(rate) = rate.filter(|r| self.next <= now && r.bps() > 0) {
+                self.next = now + rate.nearest_time_for(u64::from(payload));
+            }
             return;
         }
         if let Some(rate) = rate.filter(|r| r.bps() > 0) {
@@ -119,5 +134,18 @@ mod tests {
     fn the_host_paces_at_twice_the_window_in_slow_start() {
         assert_eq!(host_rate(125_000, None, Span::from_millis(100)), Some(Rate::from_mbps_f64(20.0)));
         assert_eq!(host_rate(125_000, Some(125_000), Span::from_millis(100)), Some(Rate::from_mbps_f64(12.0)));
+    }
+
+    /// ns-3: the last of the initial window starts the timer; a repair that leaves while it runs does not delay it.
+    #[test]
+    fn ns3s_timer_is_not_started_again_while_it_runs() {
+        let mut pacer = Pacer::of_ns3(2);
+        let rate = Some(Rate::from_mbps_f64(10.0));
+        (0..INITIAL_BURST).for_each(|_| pacer.on_sent(Time::ZERO, 1250, rate));
+        assert_eq!(pacer.next(), Time::from_millis(1));
+        pacer.on_sent(Time::from_nanos(500_000), 1250, rate);
+        assert_eq!(pacer.next(), Time::from_millis(1));
+        pacer.on_sent(Time::from_nanos(1_500_000), 1250, rate);
+        assert_eq!(pacer.next(), Time::from_nanos(2_500_000));
     }
 }

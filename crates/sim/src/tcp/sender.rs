@@ -3,6 +3,7 @@
 
 mod ack;
 mod config;
+mod ns3;
 mod recovery;
 
 pub use config::{Detection, Reduction, SenderConfig, SenderStats};
@@ -16,6 +17,7 @@ use super::pace::{Pacer, host_rate};
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rate::DeliveryClock;
+use super::rate::ns3::Sampler;
 use super::rto::RtoEstimator;
 use super::sack::{Note, Scoreboard};
 use super::undo::Undo;
@@ -57,6 +59,8 @@ pub struct Sender {
     cc: Box<dyn Controller>,
     board: Scoreboard,
     clock: DeliveryClock,
+    /// ns-3's, for those who answer for their window alone.
+    sampler: Option<Box<Sampler>>,
     rack: Rack,
     rto: RtoEstimator,
     pacer: Pacer,
@@ -109,15 +113,17 @@ impl Sender {
         if config.ghosts {
             board.keep_ghosts();
         }
+        let sampler = (config.ghosts && cc.recovery() == Recovery::Own).then(|| Box::new(Sampler::new(handshake)));
         Sender {
             config,
             flow,
             cc,
             board,
             clock: DeliveryClock::default(),
+            sampler,
             rack: Rack::default(),
             rto,
-            pacer: Pacer::new(config.group),
+            pacer: if config.ghosts { Pacer::of_ns3(config.group) } else { Pacer::new(config.group) },
             used: WindowUse::default(),
             mode: Mode::Open,
             ceiling: u64::MAX,
@@ -255,27 +261,16 @@ impl Sender {
                 return None;
             }
         }
-        if self.pacer.next() > now {
+        // ns-3's `DoRetransmit` does not ask its pacing timer.
+        if self.pacer.next() > now && !(fast && self.config.ghosts) {
             self.wait = Some(self.pacer.next());
             self.used.note(self.board.una(), self.board.nxt(), self.board.in_flight_segments(), pipe + 2 * u64::from(len) > window);
             return None;
         }
-        Some(self.send(again, len, now))
-    }
-
-    /// What an ns-3 sender repeats for want of anything else.
-    fn untouched(&mut self) -> Option<u32> {
-        let len = self.next_len();
-        let stuck = self.config.ghosts && matches!(self.mode, Mode::Reducing { loss: true, .. }) && (len == 0 || !self.permitted(len));
-        if stuck { self.board.next_untouched() } else { None }
-    }
-
-    /// A window below one segment sends nothing; the timer that ends this runs although nothing is out.
-    fn stall(&mut self, pipe: u64, now: Time) -> Result<(), Option<Time>> {
-        if pipe == 0 && self.timer.is_none() {
-            self.arm(now);
+        if pipe == 0 && !fast {
+            self.restart_of_ns3(now);
         }
-        Err(None)
+        Some(self.send(again, len, now))
     }
 
     fn window(&self) -> u64 {
@@ -321,7 +316,10 @@ impl Sender {
         {
             self.cc.on_restart(&Restart { now, idle: now.since(since), rto: self.rto.rto() });
         }
-        let stamp = self.clock.stamp(now, pipe, u64::from(len));
+        let mut stamp = self.clock.stamp(now, pipe, u64::from(len));
+        if let Some(sampler) = &mut self.sampler {
+            sampler.on_sent(&mut stamp, pipe == 0);
+        }
         let seq = match again {
             Some(seq) => {
                 self.stats.retransmits += 1;

@@ -1,36 +1,74 @@
 //! The pipe as ns-3 counts it (`TcpTxBuffer::BytesInFlight`), beside the one that is. Knows nothing of who asks for which.
 
-use super::{Scoreboard, State};
+use super::{Scoreboard, Segment, State};
+
+/// What ns-3 counts beside what is, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ghosts {
+    /// In the pipe, but not in flight.
+    bytes: u64,
+    /// Lost and not arrived since, sent again or not (`m_lostOut`).
+    lost: u64,
+}
+
+impl Segment {
+    /// ns-3's `m_lost`: a segment sent again stays lost, one sent again for want of anything else was not.
+    pub(super) fn is_lost_in_ns3(&self) -> bool {
+        self.state == State::Lost || (self.state == State::InFlight && self.repaired && !self.ghost)
+    }
+}
 
 impl Scoreboard {
     /// Counts the pipe as ns-3's `TcpTxBuffer` does from now on: a retransmission stays in it until the left edge passes it or
     /// the timer expires, SACKed or not, and one of a segment that was not lost is there beside its original.
     pub fn keep_ghosts(&mut self) {
-        self.ghosts = Some(0);
+        self.ghosts = Some(Ghosts::default());
     }
 
     /// What the pipe counts, in flight or not.
     pub fn pipe(&self) -> u64 {
-        self.in_flight + self.ghosts.unwrap_or(0)
+        self.in_flight + self.ghosts.map_or(0, |ghosts| ghosts.bytes)
+    }
+
+    /// `m_lostOut`, if it is kept.
+    pub fn lost_out(&self) -> u64 {
+        self.ghosts.map_or(0, |ghosts| ghosts.lost)
+    }
+
+    /// `seq` is about to change, or has: `m_lostOut` is without it, or with it.
+    #[inline]
+    pub(super) fn recount(&mut self, seq: u32, with: bool) {
+        if self.ghosts.is_some() {
+            self.count_lost(seq, with);
+        }
+    }
+
+    fn count_lost(&mut self, seq: u32, with: bool) {
+        let segment = self.segment(seq);
+        let bytes = if segment.is_lost_in_ns3() { u64::from(segment.len) } else { 0 };
+        let Some(ghosts) = &mut self.ghosts else { return };
+        ghosts.lost = if with { ghosts.lost + bytes } else { ghosts.lost - bytes };
     }
 
     /// Counts `seq` once more than it is in flight, or no longer.
     pub(super) fn set_ghost(&mut self, seq: u32, ghost: bool) {
         let slot = self.slot(seq);
         let segment = &mut self.ring[slot];
-        if let Some(bytes) = &mut self.ghosts
+        if let Some(ghosts) = &mut self.ghosts
             && segment.ghost != ghost
         {
             segment.ghost = ghost;
             let len = u64::from(segment.len);
-            *bytes = if ghost { *bytes + len } else { *bytes - len };
+            ghosts.bytes = if ghost { ghosts.bytes + len } else { ghosts.bytes - len };
         }
     }
 
     /// `seq` is lost, as was not known when it was sent again.
     pub fn found_lost(&mut self, seq: u32) {
         if self.segment(seq).state == State::InFlight {
+            self.recount(seq, false);
             self.set_ghost(seq, false);
+            self.recount(seq, true);
         }
     }
 
@@ -80,16 +118,16 @@ mod tests {
     fn a_repair_behind_a_hole_stays_in_ns3s_pipe_until_the_hole_is_closed() {
         assert_eq!(half_repaired(false).pipe(), 1000);
         let mut board = half_repaired(true);
-        assert_eq!((board.pipe(), board.in_flight()), (2000, 1000));
+        assert_eq!((board.pipe(), board.in_flight(), board.lost_out()), (2000, 1000, 1000));
         board.acknowledge(10, |_, _| {});
-        assert_eq!(board.pipe(), 0);
+        assert_eq!((board.pipe(), board.lost_out()), (0, 0));
     }
 
     #[test]
     fn a_timeout_takes_it_out() {
         let mut board = half_repaired(true);
         board.mark_all_lost();
-        assert_eq!(board.pipe(), 0);
+        assert_eq!((board.pipe(), board.lost_out()), (0, 1000));
         board.send_again(0, Stamp::default());
         assert_eq!(board.pipe(), 1000);
     }
@@ -125,7 +163,9 @@ mod tests {
         board.send_again(0, Stamp::default());
         assert_eq!((board.pipe(), board.next_untouched()), (4000, Some(1)));
         board.send_again(1, Stamp::default());
+        assert_eq!(board.lost_out(), 0);
         board.found_lost(1);
+        assert_eq!(board.lost_out(), 1000);
         board.sack(0, 1, |_, _| {});
         assert_eq!((board.pipe(), board.in_flight()), (3000, 2000));
     }

@@ -43,10 +43,11 @@ impl Sender {
     /// An acknowledgement arrives. Afterwards [`poll`](Self::poll).
     pub fn on_ack(&mut self, ack: &Packet, now: Time) {
         let before = self.in_flight();
+        let lost_before = self.board.lost_out();
         let una = self.board.una();
         let by_echo = self.config.echoed_rtt;
-        self.owd = Some(if by_echo { self.elapsed(ack.echo, ack.sent).nanos() as i64 } else { ack.owd });
-        self.echo_age = by_echo.then(|| self.elapsed(ack.echo, now));
+        self.owd = Some(if by_echo { self.config.elapsed(ack.echo, ack.sent).nanos() as i64 } else { ack.owd });
+        self.echo_age = by_echo.then(|| self.config.elapsed(ack.echo, now));
         let (mut delivery, dsack) = self.take_delivered(ack, now);
         delivery.advanced = self.board.una() - una;
         let advanced = delivery.advanced > 0;
@@ -73,6 +74,9 @@ impl Sender {
             None => lost.max(left),
         };
         self.enter_episode(news, u64::from(ack.ce), before, now);
+        if self.sampler.is_some() {
+            self.tell_socket_sample(lost_before, advanced);
+        }
         if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
             // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`),
             // but that is not asked of those who answer for their window in recovery too (`tcp_cong_control`).
@@ -106,13 +110,17 @@ impl Sender {
     }
 
     fn take_delivered(&mut self, ack: &Packet, now: Time) -> (Delivery, bool) {
-        let Sender { board, rack, min_rtt, undo, config, .. } = self;
+        let Sender { board, rack, min_rtt, undo, config, sampler, .. } = self;
+        let sacks_first = sampler.is_some();
         let mut delivery = Delivery::default();
         let (evidence, mut under_way) = (*undo, false);
         let mut visit = |seq: u32, segment: &Segment| {
             delivery.add(segment);
             delivery.oldest = delivery.oldest.or((seq < ack.seq).then_some(*segment));
             delivery.sacked |= seq >= ack.seq;
+            if let Some(sampler) = sampler {
+                sampler.on_delivered(&segment.stamp, u64::from(segment.len), now);
+            }
             under_way |= !segment.retransmitted && evidence.is_some_and(|undo| undo.was_under_way(segment.order));
             // RFC 8985 §6.2 step 2: an echo from before the retransmission answers the original.
             let of_original = config.undo && segment.retransmitted && ack.echo < segment.stamp.sent;
@@ -120,6 +128,10 @@ impl Sender {
                 rack.on_delivered(seq, segment, now, *min_rtt);
             }
         };
+        if sacks_first {
+            // ns-3's `ReceivedAck`: `ReadOptions` comes before `DiscardUpTo`.
+            ack.sack.iter().filter(|block| block.0 >= ack.seq).for_each(|&(from, to)| board.sack(from, to, &mut visit));
+        }
         board.acknowledge(ack.seq, &mut visit);
         let (mut dsack, mut proven) = (false, false);
         for (n, &(from, to)) in ack.sack.iter().enumerate().filter(|(_, block)| block.0 < block.1) {
@@ -169,13 +181,13 @@ impl Sender {
     fn sample_rtt(&mut self, delivery: &Delivery, echo: Time, now: Time) -> Option<Span> {
         let samples = self.rto.samples();
         if samples == Samples::EveryAck {
-            self.rto.sample(self.elapsed(echo, now), true);
+            self.rto.sample(self.config.elapsed(echo, now), true);
         }
         // What waited behind a repaired hole without SACK tells how long the repair took (ns-2 `FLAG_UNSURE_TSTAMP`).
         let waited = delivery.repaired && self.config.detection == Detection::Timer;
         let timed = if self.config.echoed_rtt { delivery.oldest } else { delivery.newest };
         let Segment { stamp, .. } = timed.filter(|segment| !segment.retransmitted && !waited)?;
-        let rtt = self.elapsed(if self.config.echoed_rtt { echo } else { stamp.sent }, now);
+        let rtt = self.config.elapsed(if self.config.echoed_rtt { echo } else { stamp.sent }, now);
         let round_ended = self.board.una() > self.round_end;
         if round_ended {
             self.round_end = self.board.nxt();
@@ -186,14 +198,6 @@ impl Sender {
         self.min_rtt = self.min_rtt.min(rtt);
         self.latest_rtt = Some(rtt);
         Some(rtt)
-    }
-
-    /// From one reading of the timestamp clock to another.
-    fn elapsed(&self, from: Time, to: Time) -> Span {
-        match self.config.granularity.nanos() {
-            0 => to.since(from),
-            tick => Span::from_nanos((to.nanos() / tick).saturating_sub(from.nanos() / tick) * tick),
-        }
     }
 
     fn tell(&mut self, delivery: &Delivery, lost: u64, ce: u64, before: u64, rtt: Option<Span>, now: Time) {

@@ -1,6 +1,6 @@
 //! What a sender is set to, and what it counts. Plain data.
 
-use lowtide_units::Span;
+use lowtide_units::{Span, Time};
 
 use crate::tcp::rto::RtoProfile;
 
@@ -94,6 +94,19 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
+    /// From one reading of the timestamp clock to another.
+    pub fn elapsed(&self, from: Time, to: Time) -> Span {
+        match self.granularity.nanos() {
+            0 => to.since(from),
+            tick => Span::from_nanos((to.nanos() / tick).saturating_sub(from.nanos() / tick) * tick),
+        }
+    }
+
+    /// How long the handshake took, by that clock if RTTs go by what it stamps.
+    pub fn handshake(&self, sent: Time, answered: Time) -> Span {
+        if self.echoed_rtt { self.elapsed(sent, answered) } else { answered.since(sent) }
+    }
+
     /// Linux's defaults without pacing.
     pub fn linux(mss: u32) -> SenderConfig {
         SenderConfig {
