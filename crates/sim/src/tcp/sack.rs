@@ -301,8 +301,7 @@ impl Scoreboard {
         let to = to.min(self.nxt);
         while self.una < to {
             let seq = self.una;
-            self.recount(seq, false);
-            self.set_ghost(seq, false);
+            self.settle(seq, false);
             match self.segment(seq).state {
                 State::Sacked => self.sacked -= 1,
                 state => {
@@ -348,10 +347,9 @@ impl Scoreboard {
     fn deliver(&mut self, from: u32, to: u32, visit: &mut impl FnMut(u32, &Segment)) {
         for seq in from..to {
             let state = self.segment(seq).state;
-            self.recount(seq, false);
+            self.settle(seq, self.segment(seq).repaired);
             self.leave(seq, state);
             self.note(seq, |order, _, _| Note::Delivered { order });
-            self.set_ghost(seq, self.segment(seq).repaired);
             let slot = self.slot(seq);
             self.ring[slot].state = State::Sacked;
             self.sacked += 1;

@@ -43,6 +43,15 @@ impl Scoreboard {
         }
     }
 
+    /// `seq` arrives: it is lost no more, and a ghost or not.
+    #[inline]
+    pub(super) fn settle(&mut self, seq: u32, ghost: bool) {
+        if self.ghosts.is_some() {
+            self.count_lost(seq, false);
+            self.set_ghost(seq, ghost);
+        }
+    }
+
     fn count_lost(&mut self, seq: u32, with: bool) {
         let segment = self.segment(seq);
         let bytes = if segment.is_lost_in_ns3() { u64::from(segment.len) } else { 0 };
