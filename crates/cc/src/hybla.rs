@@ -109,6 +109,7 @@ mod tests {
     const NS3_CONFIG: Config = Config {
         base: Base {
             per_ack: false,
+            abc: false,
             reduce_from: crate::reno_base::ReduceFrom::Flight,
             idle: crate::reno_base::Idle::Keep,
             keep_credit: false,

@@ -98,9 +98,13 @@ impl Law for LedbatNs2 {
         }
     }
 
-    /// `tcp_ledbat_cong_avoid`.
+    /// `tcp_ledbat_cong_avoid`. Empty histories are both infinite (`ledbat_min_circ_buff`: 0xffffffff), so that before the rate of the
+    /// receiver's clock is known, in the first round trip, the queue counts as empty.
     fn adjust(&mut self, window: &mut Window, ack: &Ack) {
-        let Some(queueing) = self.queueing().filter(|_| self.valid && window.may_grow(ack)) else { return };
+        if !self.valid || !window.may_grow(ack) {
+            return;
+        }
+        let queueing = self.queueing().unwrap_or(0);
         let offset = ((self.target - queueing) as f64 * self.gain) as i64;
         let count = self.count + offset.min(self.target);
         let packets = libm::floor(window.cwnd);
@@ -184,6 +188,17 @@ mod tests {
         assert_eq!((flow.window.cwnd, flow.law.count), (4.0, 30), "25 at first: the old delay is the smaller");
         acks(&mut flow, 65.0, 3);
         assert_eq!((flow.window.cwnd, flow.law.count), (3.0, 50), "30, 15, 0, and the next is below");
+    }
+
+    /// Two packets of 25 ms each: the second acknowledgement adds one, though there is no delay yet to compare.
+    #[test]
+    fn before_the_first_delay_the_queue_counts_as_empty() {
+        let start = Start { mss: 1000, initial_window: Some(2000), ..Start::default() };
+        let mut flow = Rival::new(Base::default(), LedbatNs2::new(Config::default()), &start);
+        flow.on_ack(&ack(100, 25.0));
+        assert_eq!((flow.window.cwnd, flow.law.count, flow.law.queueing()), (2.0, 25, None));
+        flow.on_ack(&ack(100, 26.0));
+        assert_eq!((flow.window.cwnd, flow.law.queueing()), (3.0, None), "both echo the same timestamp");
     }
 
     #[test]

@@ -22,9 +22,8 @@ pub struct Config {
 pub const RFC5681: &str = "slow_start_limit = 1\nbase = { reduce_from = 'flight', idle = 'restart' }";
 /// `newreno-period`: Reno as simulated and deployed before byte counting (RFC 2581, ns-2).
 pub const PERIOD: &str = "base = { per_ack = true, reduce_from = 'flight', idle = 'restart' }";
-/// `reno-ns2`: Linux 2.6.22 in ns-2's Linux agent, in slow start a
-/// packet an acknowledgement; in avoidance it counts bytes (`sysctl_tcp_abc` is 1), a packet an acknowledgement as well.
-pub const NS2_LINUX: &str = "base = { per_ack = true }";
+/// `reno-ns2`: Linux 2.6.22 in ns-2's Linux agent.
+pub const NS2_LINUX: &str = "base = { abc = true }";
 /// `newreno-ns3`: ns-3.37 `TcpNewReno`.
 pub const NS3: &str = ns3_base!();
 /// `reno-ns3`: ns-3.37 `TcpLinuxReno`, which differs from Linux in the idle handling and in what a reduction forgets.

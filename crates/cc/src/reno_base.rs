@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
-use crate::round::Round;
 
 /// Where implementations of one algorithm differ in its NewReno base (rivals.md H.0.1, H.1). The default is Linux.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
@@ -16,6 +15,8 @@ use crate::round::Round;
 pub struct Base {
     /// Grow per acknowledgement instead of per acknowledged segment (no ABC; ns-3, RFC 2581): +1 segment in slow start, +1/W after it.
     pub per_ack: bool,
+    /// Count bytes as Linux 2.6.22 does, ns-2's Linux agent's (`abc`).
+    pub abc: bool,
     /// What a reduction starts from.
     pub reduce_from: ReduceFrom,
     /// What a pause longer than the RTO does.
@@ -81,6 +82,8 @@ pub struct Window {
     initial_bytes: f64,
     /// Segments acknowledged towards the next +1 (`snd_cwnd_cnt`).
     credit: f64,
+    /// Bytes acknowledged towards it where the base counts those (`bytes_acked`).
+    acknowledged: u64,
     before_episode: Option<(f64, f64)>,
 }
 
@@ -88,12 +91,13 @@ impl Window {
     /// The initial window.
     pub fn new(base: Base, start: &Start) -> Window {
         let (mss, initial_bytes) = (f64::from(start.mss), start.window_or(INITIAL_SEGMENTS) as f64);
-        Window { cwnd: initial_bytes / mss, ssthresh: f64::INFINITY, mss, base, initial_bytes, credit: 0.0, before_episode: None }
+        let cwnd = initial_bytes / mss;
+        Window { cwnd, ssthresh: f64::INFINITY, mss, base, initial_bytes, credit: 0.0, acknowledged: 0, before_episode: None }
     }
 
     /// Whether the window is below its threshold.
     pub fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
+        self.cwnd < self.ssthresh || (self.base.abc && self.cwnd == self.ssthresh)
     }
 
     /// The window in bytes.
@@ -103,6 +107,9 @@ impl Window {
 
     /// Whether this acknowledgement may raise the window.
     pub fn may_grow(&self, ack: &Ack) -> bool {
+        if self.base.abc {
+            return self.is_the_limit(ack);
+        }
         ack.may_grow(self.bytes(), self.in_slow_start())
     }
 
@@ -149,6 +156,10 @@ impl Window {
 
     /// Slow start if it is due, then Reno's congestion avoidance, on an acknowledgement that may grow.
     pub fn grow_as_reno(&mut self, ack: &Ack) {
+        if self.base.abc {
+            self.grow_by_bytes(ack);
+            return;
+        }
         let rest = self.slow_start_on(ack);
         if rest > 0.0 {
             self.avoid_as_reno(rest);
@@ -184,6 +195,7 @@ impl Window {
     pub fn cut_to(&mut self, segments: f64) {
         self.ssthresh = segments.max(MIN_SSTHRESH);
         self.cwnd = self.ssthresh;
+        self.acknowledged = 0;
         if !self.base.keep_credit {
             self.credit = 0.0;
         }
@@ -279,6 +291,7 @@ impl<L: Law> Rival<L> {
 
 impl<L: Law> Controller for Rival<L> {
     fn on_ack(&mut self, ack: &Ack) {
+        self.window.note(ack);
         self.law.measure(&mut self.window, ack);
         if self.in_recovery && !ack.in_recovery {
             self.law.recovered(ack);
@@ -313,7 +326,7 @@ impl<L: Law> Controller for Rival<L> {
     }
 
     fn on_repaired(&mut self, most: u64) {
-        if self.window.in_slow_start() {
+        if self.window.cwnd < self.window.ssthresh {
             self.window.cwnd = self.window.ssthresh.min(self.window.segments(most));
         }
     }
@@ -339,55 +352,9 @@ impl<L: Law> Controller for Rival<L> {
     }
 }
 
-/// RTT over a packet-timed round, as the Vegas family measures it.
-#[derive(Clone, Debug, Default)]
-pub struct RoundRtt {
-    /// The smallest RTT of the connection.
-    pub base: Option<Span>,
-    /// The smallest RTT of the running round.
-    pub min: Option<Span>,
-    /// Samples in the running round.
-    pub samples: u64,
-    round: Round,
-}
-
-impl RoundRtt {
-    /// Takes the sample of an acknowledgement.
-    pub fn measure(&mut self, ack: &Ack) {
-        let Some(rtt) = ack.rtt.filter(|rtt| *rtt > Span::ZERO) else { return };
-        self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
-        self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
-        self.samples += 1;
-    }
-
-    /// Whether `ack` ends the round.
-    pub fn ends(&mut self, ack: &Ack) -> bool {
-        self.round.ended_by(ack)
-    }
-
-    /// (base, round minimum) in ns if the round has more than two samples.
-    pub fn enough(&self) -> Option<(f64, f64)> {
-        let (base, min) = (self.base?, self.min?);
-        (self.samples > 2).then_some((base.nanos() as f64, min.nanos() as f64))
-    }
-
-    /// Forgets the round's samples.
-    pub fn clear(&mut self) {
-        self.min = None;
-        self.samples = 0;
-    }
-
-    /// Starts a new round at `delivered`, without samples.
-    pub fn restart(&mut self, delivered: u64) {
-        self.clear();
-        self.round.restart(delivered);
-    }
-
-    /// For `Law::delays`.
-    pub fn delays(&self) -> (Option<Span>, Option<Span>) {
-        (self.base, self.min.zip(self.base).map(|(min, base)| min - base))
-    }
-}
-
+mod abc;
+mod round_rtt;
 #[cfg(test)]
 pub mod testing;
+
+pub use round_rtt::RoundRtt;

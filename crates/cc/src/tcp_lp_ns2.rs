@@ -73,14 +73,17 @@ pub struct TcpLpNs2 {
 
 impl Law for TcpLpNs2 {
     fn measure(&mut self, window: &mut Window, ack: &Ack) {
-        let Some(rtt) = ack.rtt else { return };
         if let Some(stamps) = timestamps(ack)
             && let Some(delay) = self.clock.update(stamps).and_then(|hz| self.word.delay(hz, stamps))
         {
             self.delays.sample(delay);
         }
         let now = whole_ms(ack.now);
-        self.inference_ms = INFERENCE * now.saturating_sub(rounded_ms((ack.now - rtt).nanos() as i64) as u64);
+        // What follows goes for acknowledgements of retransmissions, too (`tcp_lp_pkts_acked`): only the delay is not taken from those.
+        let echoed = ack.echo_age.or(ack.rtt).map(|age| rounded_ms((ack.now - age).nanos() as i64) as u64);
+        if let Some(echoed) = echoed.filter(|echoed| now > *echoed) {
+            self.inference_ms = INFERENCE * (now - echoed);
+        }
         self.inferring = self.last_drop_ms > 0 && now - self.last_drop_ms < self.inference_ms;
         if self.delays.smoothed() >= self.delays.threshold() {
             self.delays.start_afresh();
@@ -126,6 +129,22 @@ mod tests {
     fn ack(at_ms: u64, owd_ms: i64) -> Ack {
         let rtt = Span::from_millis(50);
         Ack { now: Time::from_millis(at_ms), acked: 1000, owd: Some(owd_ms * 1_000_000), rtt: Some(rtt), srtt: rtt, ..Ack::default() }
+    }
+
+    /// A timeout's repair ends the inference phase though it gives no delay: nothing holds the window back any more.
+    #[test]
+    fn a_repair_ends_the_inference_phase() {
+        let start = Start { mss: 1000, initial_window: Some(40_000), ..Start::default() };
+        let (mut law, mut window) = (TcpLpNs2::default(), Window::new(Base::default(), &start));
+        law.measure(&mut window, &ack(1000, 25));
+        law.measure(&mut window, &ack(1100, 25));
+        assert!(law.inferring || law.last_drop_ms == 1100);
+        law.measure(&mut window, &ack(1120, 25));
+        assert!(law.inferring, "150 ms from 1100 on");
+        let delays = law.delays;
+        let repair = Ack { rtt: None, echo_age: Some(Span::from_millis(60)), ..ack(1300, 90) };
+        law.measure(&mut window, &repair);
+        assert_eq!((law.inferring, law.inference_ms, law.delays), (false, 180, delays));
     }
 
     /// As in Linux: the first delay is an indication, a second one within three round trips leaves one segment.

@@ -74,7 +74,9 @@ impl TcpNiceNs2 {
             // No slow start back to a threshold of before: as where Vegas ends it.
             window.ssthresh = MIN_SSTHRESH;
         } else if let Some((base, rtt)) = self.rtt.enough() {
-            self.vegas(window, ack, window.cwnd * (rtt - base) / rtt, base / rtt);
+            // In halves, rounded up (`V_PARAM_SHIFT`).
+            let queued = window.cwnd - libm::floor(2.0 * window.cwnd * base / rtt) / 2.0;
+            self.vegas(window, ack, queued, base / rtt);
         } else {
             window.grow_as_reno(ack);
         }
@@ -104,7 +106,7 @@ fn slow_start(window: &Window) -> bool {
 /// One segment more, whatever the threshold (`tcp_slow_start` of that age).
 fn grow(window: &mut Window, ack: &Ack) {
     if window.may_grow(ack) {
-        window.cwnd += 1.0;
+        window.slow_start_by_bytes();
     }
 }
 
@@ -181,5 +183,7 @@ mod tests {
         assert_eq!(after_a_round(2.0, 2, 120.0), 2.0);
         assert_eq!(after_a_round(40.0, 40, 50.0), 41.0);
         assert_eq!(after_a_round(40.0, 40, 52.6), 40.0);
+        // 0.4 and 0.6 segments in the queue are half a one and a whole one.
+        assert_eq!([50.5, 50.75].map(|rtt| after_a_round(40.0, 40, rtt)), [41.0, 40.0]);
     }
 }

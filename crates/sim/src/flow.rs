@@ -240,6 +240,15 @@ impl Flow {
         packet.window = u32::from(field(holder, &out)) << config.scale;
     }
 
+    /// A connection without handshake: both ends exist from the start.
+    ///
+    /// # Errors
+    /// Parameters that an end refuses.
+    pub fn open(&mut self, id: u32, now: Time) -> Result<(), ParamError> {
+        let window = self.syn_ack(id, now)?.window;
+        self.establish(id, window, now)
+    }
+
     /// The SYN-ACK arrived: the sender exists.
     ///
     /// # Errors
@@ -248,7 +257,8 @@ impl Flow {
         if self.sender.is_some() || self.stats.completed.is_some() {
             return Ok(());
         }
-        let handshake = Some(self.spec.sender.handshake(self.syn_sent, now));
+        let sender = &self.spec.sender;
+        let handshake = (!sender.one_way).then(|| sender.handshake(self.syn_sent, now));
         let cc = self.controller(handshake, now)?;
         let sender = Sender::new(id, self.spec.sender, cc, handshake, u64::from(window));
         self.begin_writing(SendingEnd::Tcp(Box::new(sender)), now);

@@ -201,6 +201,21 @@ fn transfers_repeat_and_arrive_at_random() {
     assert!(s.flows[2].rtt_ms.mean < 30.0 && s.flows[2].jitter_ms.is_some());
 }
 
+/// Five segments, two of which may leave at first. After a handshake 2 and 3 of them, in three round trips of 100 ms; without one the
+/// SYN and 1, and then 4, in two.
+#[test]
+fn without_a_handshake_the_syn_is_a_segment_of_the_first_window() {
+    let seconds = |one_way: bool| {
+        let tcp = format!("tcp = {{ initial_window = 2, delayed_ack = 1, one_way = {one_way} }}");
+        let transfer = format!("traffic = {{ kind = \"finite\", bytes = {} }}\n{tcp}", 5 * 1448);
+        let mut scenario = scenario(100.0, 500.0, 10.0, &flow("page", "reno", &transfer));
+        scenario.warmup_s = 0.0;
+        summary(&scenario).flows[0].completion_s.expect("finite")
+    };
+    assert!((0.30..0.31).contains(&seconds(false)), "{}", seconds(false));
+    assert!((0.20..0.21).contains(&seconds(true)), "{}", seconds(true));
+}
+
 #[test]
 fn reordering_by_two_positions_costs_nothing() {
     let mut scenario = scenario(50.0, 500.0, 50.0, &flow("bulk", "cubic", "tcp = { rcvbuf_bytes = 200_000 }"));

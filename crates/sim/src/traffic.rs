@@ -233,6 +233,7 @@ fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         disorder: tcp.rto == Rto::Ns3,
         echoed_rtt: tcp.echoed_rtt,
         smoothed_rtt: tcp.smoothed_rtt,
+        one_way: tcp.one_way,
         validated: tcp.validated,
         counts_twice: tcp.rto == Rto::Ns3,
     };

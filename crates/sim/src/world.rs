@@ -154,6 +154,10 @@ impl World {
             self.error = flow.connect(id, config, now).err();
             return self.send_all(id, now);
         }
+        if flow.spec.sender.one_way {
+            self.error = flow.open(id, now).err();
+            return self.send_all(id, now);
+        }
         let (syn, again) = flow.syn(id, now);
         self.events.schedule(again, Event::Syn(id));
         self.forward(syn, now);

@@ -11,6 +11,7 @@ fn cubic(config: Config) -> Cubic {
 const NS3: Config = Config {
     base: Base {
         per_ack: false,
+        abc: false,
         reduce_from: crate::reno_base::ReduceFrom::Window,
         idle: crate::reno_base::Idle::Keep,
         keep_credit: false,

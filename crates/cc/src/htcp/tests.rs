@@ -97,7 +97,8 @@ fn peak_throughput_is_smoothed() {
     assert_eq!(law.throughput.max, law.throughput.smoothed);
 }
 
-const NS3_BASE: Base = Base { per_ack: true, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: Idle::Keep, keep_credit: false };
+const NS3_BASE: Base =
+    Base { per_ack: true, abc: false, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: Idle::Keep, keep_credit: false };
 
 #[test]
 fn the_ns3_model_adds_alpha_bytes_an_acknowledgement() {

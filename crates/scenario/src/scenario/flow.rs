@@ -190,6 +190,8 @@ pub struct Tcp {
     /// Initial window in segments, the algorithm's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
+    /// ns-2's one-way TCP: no handshake; the SYN is the first segment of the initial window, and the others do not wait for it.
+    pub one_way: bool,
     /// How losses are found.
     pub recovery: Recovery,
     /// Pace also those that do not ask for it.
@@ -222,6 +224,7 @@ impl Default for Tcp {
             rto: Rto::Linux,
             min_rto_ms: None,
             initial_window: None,
+            one_way: false,
             recovery: Recovery::Rack,
             pacing: false,
             rcvbuf_bytes: None,
@@ -334,17 +337,14 @@ impl Default for Lab {
 impl Flow {
     /// In a file, a receiver that would do nothing is a slip. (`--set kind=tcp` takes it away.)
     pub(super) fn check_receiver_counts(&self) -> Result<(), ScenarioError> {
-        let counts = self.receiver.is_none() || self.kind == Kind::Rledbat;
-        require(counts, &format!("flows.{}.receiver", self.name), "does nothing without `kind = \"rledbat\"`")
+        let key = format!("flows.{}.receiver", self.name);
+        require(self.receiver.is_none() || self.kind == Kind::Rledbat, &key, "does nothing without `kind = \"rledbat\"`")
     }
 
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.{key}", self.name), rule);
-        rule(
-            self.kind != Kind::Rledbat || self.receiver.is_some(),
-            "receiver",
-            "kind rledbat needs `receiver = { target = \"enhanced\" }`",
-        )?;
+        let held = "kind rledbat needs `receiver = { target = \"enhanced\" }`";
+        rule(self.kind != Kind::Rledbat || self.receiver.is_some(), "receiver", held)?;
         rule(self.kind == Kind::Udp || !self.cc.is_empty(), "cc", "is missing; `lowtide sim --list` names the congestion controls")?;
         rule(self.start_s >= 0.0, "start_s", "must not be negative")?;
         rule(self.stop_s.is_none_or(|stop| stop > self.start_s), "stop_s", "must lie after `start_s`")?;
@@ -360,8 +360,8 @@ impl Flow {
         rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")?;
         let Traffic::Poisson { mean_bytes, pareto_shape, sizes, .. } = &self.traffic else { return Ok(()) };
         rule(mean_bytes.is_some() == sizes.is_empty(), "traffic", "wants one of `mean_bytes` and `sizes`")?;
-        let has_mean = pareto_shape.is_none_or(|shape| shape > 1.0 && mean_bytes.is_some());
-        rule(has_mean, "traffic.pareto_shape", "must be above 1, beside `mean_bytes`")?;
+        let has_mean = |shape: f64| shape > 1.0 && mean_bytes.is_some();
+        rule(pareto_shape.is_none_or(has_mean), "traffic.pareto_shape", "must be above 1, beside `mean_bytes`")?;
         rule(
             sizes.is_empty() || is_distribution(sizes),
             "traffic.sizes",
@@ -381,8 +381,8 @@ impl Flow {
 /// Points of a cumulative distribution.
 fn is_distribution(points: &[[f64; 2]]) -> bool {
     let rises = points.windows(2).all(|pair| pair[1][0] > pair[0][0] && pair[1][1] > pair[0][1]);
-    let begins = points.first().is_some_and(|first| first[0] > 0.0 && first[1] >= 0.0);
-    rises && begins && points.last().is_some_and(|last| last[1] == 1.0 && last[0].is_finite())
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return false };
+    rises && first[0] > 0.0 && first[1] >= 0.0 && last[1] == 1.0 && last[0].is_finite()
 }
 
 impl Traffic {

@@ -134,7 +134,8 @@ impl Sender {
             credit: 0,
             min_rtt: Span::MAX,
             round_end: 0,
-            written: 0,
+            // A SYN that is a segment stands before what the application writes.
+            written: if config.one_way { u64::from(config.mss) } else { 0 },
             closed: false,
             edge: window,
             timer: None,
@@ -345,7 +346,8 @@ impl Sender {
         if restart {
             self.arm(now);
         }
-        let mut packet = Packet::new(self.flow, Kind::Data, len + TCP_HEADER, now);
+        let payload = if self.config.one_way && seq == 0 { 0 } else { len };
+        let mut packet = Packet::new(self.flow, Kind::Data, payload + TCP_HEADER, now);
         packet.seq = seq;
         packet.echo = self.peer_clock;
         packet.retransmission = again.is_some();

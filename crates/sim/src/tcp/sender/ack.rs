@@ -47,7 +47,8 @@ impl Sender {
         let una = self.board.una();
         let by_echo = self.config.echoed_rtt;
         self.owd = Some(if by_echo { self.config.elapsed(ack.echo, ack.sent).nanos() as i64 } else { ack.owd });
-        self.echo_age = by_echo.then(|| self.config.elapsed(ack.echo, now));
+        let by_clock = by_echo || self.rto.samples() == Samples::EveryAck;
+        self.echo_age = by_clock.then(|| self.config.elapsed(ack.echo, now));
         let (mut delivery, dsack) = self.take_delivered(ack, now);
         delivery.advanced = self.board.una() - una;
         let advanced = delivery.advanced > 0;

@@ -85,6 +85,9 @@ pub struct SenderConfig {
     pub echoed_rtt: bool,
     /// The algorithm is told the smoothed RTT as the sample (ns-3 3.37).
     pub smoothed_rtt: bool,
+    /// No handshake: the first segment is the SYN, headers alone, and what else the initial window holds leaves with it (ns-2
+    /// `tcp/tcp.cc` `output`: `syn_`).
+    pub one_way: bool,
     /// The algorithm is told whether its window was the limit; otherwise that it always was (ns-3).
     pub validated: bool,
     /// The acknowledgement that reports a mark counts twice in the rate reduction, of a flight that it is no longer part of: the window
@@ -127,6 +130,7 @@ impl SenderConfig {
             disorder: false,
             echoed_rtt: false,
             smoothed_rtt: false,
+            one_way: false,
             validated: true,
             counts_twice: false,
         }

@@ -63,3 +63,17 @@ fn what_a_timeout_sends_again_for_nothing_is_no_loss() {
         assert_eq!(pair.sender.in_flight(), under_way * u64::from(MSS), "{detection:?}");
     }
 }
+
+/// The SYN and one segment leave together; the transfer's two thousand bytes follow the SYN's number, none is lost for it.
+#[test]
+fn a_syn_without_handshake_takes_a_number_and_no_payload() {
+    let config = SenderConfig { one_way: true, undo: false, ..with(Detection::Timer) };
+    let mut pair = Pair::new(config, 2.0, 1e6);
+    pair.receiver = Receiver::new(0, ReceiverConfig { every: 1, sack: false, echo: Echo::LeftEdge, ..ReceiverConfig::linux(MSS) });
+    pair.sender.write(u64::from(MSS) * 5);
+    pair.sender.close();
+    pair.run(Time::from_millis(100));
+    assert_eq!(pair.sent.iter().map(|s| s.0.nanos() / 1_000_000).collect::<Vec<_>>(), [0, 0, 40, 40, 40, 40]);
+    assert_eq!(pair.receiver.delivered(), u64::from(MSS) * 5);
+    assert!(pair.sender.is_done());
+}
