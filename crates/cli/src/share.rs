@@ -54,6 +54,9 @@ pub struct Group {
     pub added_delay_ms: Option<f64>,
     /// Connections whose window scale nobody could tell: not managed.
     pub connections_left_alone: u64,
+    /// Interfaces, of all network namespaces the group uses, whose outgoing packets are seen to.
+    #[serde(default)]
+    pub interfaces: usize,
     pub flows: Vec<Flow>,
 }
 

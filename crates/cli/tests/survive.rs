@@ -253,6 +253,13 @@ fn signal(pid: u32, name: &str) {
     assert!(Command::new("kill").args([name, &pid.to_string()]).status().expect("kill starts").success());
 }
 
+/// What `status` says of the group with that name.
+fn managed(name: &str) -> serde_json::Value {
+    let status = output(&["status", "--json"]);
+    let groups: Vec<serde_json::Value> = serde_json::from_slice(&status.stdout).expect("a list");
+    groups.into_iter().find(|g| g["name"] == name).expect("it is listed")
+}
+
 #[test]
 fn when_lowtide_is_killed_the_transfer_has_the_kernels_own_window_again() {
     if !can_manage("when_lowtide_is_killed_the_transfer_has_the_kernels_own_window_again") {
@@ -278,9 +285,7 @@ fn without_timestamps_it_still_gives_way_and_says_how_it_measures() {
     let (server, mut run) = bulk(&site, lowtide(&["run", "--quiet", "--name", "no-timestamps", "--"]));
     wait("the download", || server.stats().acked > 8_000_000);
     assert!(server.stats().peer_window < MANAGED, "{:?}", server.stats());
-    let status = output(&["status", "--json"]);
-    let groups: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
-    let group = groups.as_array().expect("a list").iter().find(|g| g["name"] == "no-timestamps").expect("it is listed");
+    let group = managed("no-timestamps");
     assert_ne!(group["flows"][0]["mode"], "timestamps", "{group:#}");
     signal(run.id(), "-TERM");
     run.wait().expect("it ends");
@@ -328,9 +333,9 @@ fn an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered(
     let holder = |space: &Namespace| space.place(Command::new("sleep").arg("60")).spawn().expect("sleep starts");
     let (mut near, mut far) = (holder(&site.client), holder(&site.server));
     // In our own namespace, with a command that enters the client's; the interface comes while it waits.
-    let inner = format!("read go; sleep 2; {}", fetch_and_hold("10.78.0.2", 15_000));
+    let inner = format!("read go; {}", fetch_and_hold("10.78.0.2", 15_000));
     let enter = format!("nsenter --net=/proc/{}/ns/net bash -c \"echo ready; $0\"", near.id());
-    let mut command = lowtide(&["run", "--quiet", "--", "sh", "-c", &enter, &inner]);
+    let mut command = lowtide(&["run", "--quiet", "--name", "late", "--", "sh", "-c", &enter, &inner]);
     let mut run = Running::of(command.stdin(Stdio::piped()));
     assert_eq!(run.line(), "ready");
     let ip = |space: &Namespace, words: &str| {
@@ -342,6 +347,9 @@ fn an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered(
         ip(space, &format!("addr add {address} dev {device}"));
         ip(space, &format!("link set {device} up"));
     }
+    // Ours, and the client's lo, tun0 and late0; found although somebody looks all the time.
+    let all = fs::read_dir("/sys/class/net").expect("/sys").count() as u64 + 3;
+    wait("the new interface", || managed("late")["interfaces"] == all);
     let server = Server::new(&site.server, "10.78.0.2".parse().expect("an address"), 5001, "cubic").expect("a server");
     say(&mut run, "go\n");
     assert_eq!(run.line(), "held");
@@ -354,4 +362,28 @@ fn an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered(
         holder.kill().expect("it lives");
         holder.wait().expect("it ends");
     }
+}
+
+/// Linux gives a namespace the number of one that is gone, and its loopback always has index 1.
+#[test]
+fn a_namespace_with_the_number_of_an_earlier_one_is_covered() {
+    if !can_manage("a_namespace_with_the_number_of_an_earlier_one_is_covered") {
+        return;
+    }
+    let inside = "unshare --net sh -c 'readlink /proc/self/ns/net; read go'";
+    let mut command = lowtide(&["run", "--quiet", "--name", "again", "--", "sh", "-c", &format!("while {inside}; do read next; done")]);
+    let mut run = Running::of(command.stdin(Stdio::piped()));
+    let all = fs::read_dir("/sys/class/net").expect("/sys").count() as u64 + 1;
+    let mut numbers = Vec::new();
+    // Until a number comes again; the second half of a minute has never been needed.
+    while numbers.len() < 60 && !numbers.iter().skip(1).any(|n| Some(n) == numbers.first()) {
+        numbers.push(run.line());
+        wait("its loopback", || managed("again")["interfaces"] == all);
+        say(&mut run, "go\n");
+        wait("the end of it", || managed("again")["interfaces"] == all - 1);
+        say(&mut run, "next\n");
+    }
+    assert!(numbers.len() < 60, "no number came again: {numbers:?}");
+    run.kill("-TERM");
+    run.code();
 }

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "libbpf-rs has no safe wrapper for a tcx link")]
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -37,7 +38,7 @@ pub(crate) struct Interfaces {
 #[derive(Debug)]
 enum Attachment {
     /// Closing the descriptor detaches.
-    Tcx { _link: OwnedFd },
+    Tcx { link: OwnedFd },
     /// The kernel keeps a filter until it is removed, in its own namespace.
     Clsact { program: OwnedFd, index: u32, namespace: File },
 }
@@ -54,7 +55,13 @@ impl Interfaces {
         for pid in processes {
             let path = format!("/proc/{pid}/ns/net");
             match fs::metadata(&path) {
-                Ok(m) if !seen.contains(&m.ino()) => seen.push(self.cover_namespace(program, &path, &dead)?),
+                Ok(m) if !seen.contains(&m.ino()) => {
+                    let covered = self.cover_namespace(program, &path, &dead);
+                    // A process may end at any moment.
+                    if covered.is_ok() || fs::metadata(&path).is_ok() {
+                        seen.push(covered?);
+                    }
+                }
                 // Covered already, or the process has ended.
                 _ => {}
             }
@@ -68,15 +75,23 @@ impl Interfaces {
         let inode = namespace.metadata()?.ino();
         let attached = &mut self.attached;
         inside(&namespace, || -> Result<()> {
-            let present: Vec<u32> = if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect();
-            attached.retain(|(ns, index), _| *ns != inode || present.contains(index));
+            let present = present()?;
+            // A namespace's number and an interface's index are given again: what is attached is known by the attachment alone.
+            attached.retain(|(ns, index), attachment| *ns != inode || attachment.is_at(*index));
             for index in present {
                 for owner in dead {
                     // Most left nothing here.
                     let _none = filter(program, index, *owner).detach();
                 }
-                if let std::collections::btree_map::Entry::Vacant(entry) = attached.entry((inode, index)) {
-                    entry.insert(attach(program, index, &namespace)?);
+                if let Entry::Vacant(entry) = attached.entry((inode, index)) {
+                    match attach(program, index, &namespace) {
+                        Ok(attachment) => {
+                            entry.insert(attachment);
+                        }
+                        // An interface may go at any moment.
+                        Err(_) if !self::present()?.contains(&index) => {}
+                        Err(e) => return Err(e),
+                    }
                 }
             }
             Ok(())
@@ -87,8 +102,26 @@ impl Interfaces {
 
     /// Interfaces covered.
     pub(crate) fn count(&self) -> usize {
-        self.attached.len()
+        self.attached.iter().filter(|((_, index), attachment)| attachment.is_at(*index)).count()
     }
+}
+
+impl Attachment {
+    /// Whether the interface with that index still is the one attached to.
+    fn is_at(&self, interface: u32) -> bool {
+        match self {
+            Attachment::Tcx { link } => tcx_interface(link.as_fd()).is_ok_and(|at| at == interface),
+            Attachment::Clsact { program, index, namespace } => {
+                let (program, index) = (program.as_fd(), *index);
+                inside(namespace, || filter(program, index, std::process::id()).query().is_ok()).unwrap_or(false)
+            }
+        }
+    }
+}
+
+/// The interfaces of the namespace we are in.
+fn present() -> Result<Vec<u32>> {
+    Ok(if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect())
 }
 
 /// Does `work` in `namespace`. Another than our own is entered by a thread of its own, for ours must not change; to stay where one
@@ -106,7 +139,7 @@ fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> Result<
 fn attach(program: BorrowedFd<'_>, index: u32, namespace: &File) -> Result<Attachment> {
     if has_tcx() {
         return tcx(program, index)
-            .map(|link| Attachment::Tcx { _link: link })
+            .map(|link| Attachment::Tcx { link })
             .with_context(|| format!("interface {index}: tcx does not take the program"));
     }
     clsact(program, index).with_context(|| format!("interface {index}: clsact does not take the program"))?;
@@ -121,6 +154,19 @@ fn tcx(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
     }
     // SAFETY: a descriptor that was just made for us and that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The index of the interface that a tcx link is at; 0 once that is gone.
+fn tcx_interface(link: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut info = libbpf_sys::bpf_link_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: `info` and `length` outlive the call and describe each other.
+    let result = unsafe { libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut length) };
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    // SAFETY: the kernel wrote this link's own kind of the union, and numbers are valid whatever their bits.
+    Ok(unsafe { info.__bindgen_anon_1.tcx.ifindex })
 }
 
 /// A run's filter on an interface: the handle is its process id, so that two runs do not meet.

@@ -69,6 +69,10 @@ impl Managed {
         self.receiver.totals()
     }
 
+    pub fn interfaces(&self) -> usize {
+        self.receiver.interfaces()
+    }
+
     /// Detaches and removes everything. Returns how many processes were still in the group.
     pub fn end(self) -> usize {
         let left = self.group.processes().unwrap_or_default();
@@ -82,8 +86,8 @@ impl Managed {
     fn tend(&mut self, meter: &mut Meter) -> anyhow::Result<()> {
         self.server.answer(|| meter.group(Some(self)))?;
         if meter.tick_is_due() {
-            meter.sample(self)?;
             self.receiver.poll_interfaces()?;
+            meter.sample(self)?;
         }
         Ok(())
     }

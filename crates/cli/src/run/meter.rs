@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::manage::Managed;
 use crate::share::{Flow, Group};
 
-/// A look is taken this often without being asked, and a rate is never over less than `SHORTEST`.
+/// What is due without being asked for is due this often; a rate is never over less than `SHORTEST`.
 const TICK: Duration = Duration::from_millis(1000);
 const SHORTEST: Duration = Duration::from_millis(250);
 
@@ -20,6 +20,7 @@ const SHORTEST: Duration = Duration::from_millis(250);
 pub struct Meter {
     description: Group,
     started: Instant,
+    ticked: Instant,
     last: Look,
     shown: Group,
 }
@@ -36,24 +37,32 @@ impl Meter {
     pub fn start(description: Group) -> Meter {
         let now = Instant::now();
         let last = Look { at: now, group: 0, flows: HashMap::new() };
-        Meter { shown: description.clone(), description, started: now, last }
+        Meter { shown: description.clone(), description, started: now, ticked: now, last }
     }
 
-    pub fn tick_is_due(&self) -> bool {
-        self.last.at.elapsed() >= TICK
+    /// Once a second, however often anybody has looked meanwhile.
+    pub fn tick_is_due(&mut self) -> bool {
+        let due = self.ticked.elapsed() >= TICK;
+        if due {
+            self.ticked = Instant::now();
+        }
+        due
     }
 
     /// The state now, with rates since the last look, or the last one if that is too near.
     pub fn group(&mut self, managed: Option<&Managed>) -> Group {
-        if let Some(managed) = managed.filter(|_| self.last.at.elapsed() >= SHORTEST) {
+        if let Some(managed) = managed {
             self.sample(managed).unwrap_or_else(|e| super::note(&e));
         }
         self.shown.running_s = self.started.elapsed().as_secs_f64();
         self.shown.clone()
     }
 
-    /// Takes a look.
+    /// Takes a look, unless the last one is too near.
     pub fn sample(&mut self, managed: &Managed) -> anyhow::Result<()> {
+        if self.last.at.elapsed() < SHORTEST {
+            return Ok(());
+        }
         let (totals, flows) = (managed.totals()?, managed.flows()?);
         let now = Instant::now();
         let span = Span::from_nanos(now.duration_since(self.last.at).as_nanos() as u64);
@@ -63,6 +72,7 @@ impl Meter {
             yielded_s: totals.yielded.secs_f64(),
             added_delay_ms: totals.mean_queueing_delay.map(Span::millis_f64),
             connections_left_alone: totals.unmanaged,
+            interfaces: managed.interfaces(),
             flows: flows.iter().map(|f| flow(f, self.last.flows.get(&f.cookie).copied().unwrap_or(0), span)).collect(),
             ..self.description.clone()
         };
