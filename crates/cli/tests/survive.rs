@@ -253,11 +253,16 @@ fn signal(pid: u32, name: &str) {
     assert!(Command::new("kill").args([name, &pid.to_string()]).status().expect("kill starts").success());
 }
 
-/// What `status` says of the group with that name.
+/// What `status` says of the group with that name. A run on a busy machine may take longer to answer than `status` waits.
 fn managed(name: &str) -> serde_json::Value {
-    let status = output(&["status", "--json"]);
-    let groups: Vec<serde_json::Value> = serde_json::from_slice(&status.stdout).expect("a list");
-    groups.into_iter().find(|g| g["name"] == name).expect("it is listed")
+    let mut found = None;
+    wait(name, || {
+        let status = output(&["status", "--json"]);
+        let groups: Vec<serde_json::Value> = serde_json::from_slice(&status.stdout).expect("a list");
+        found = groups.into_iter().find(|g| g["name"] == name);
+        found.is_some()
+    });
+    found.expect("waited for")
 }
 
 #[test]
