@@ -103,6 +103,8 @@ pub struct Connection {
     recover: u16,
     /// A send was refused because a window was full since the congestion control was told last.
     limited: bool,
+    /// When a send was refused last (`last_maxed_out_window`).
+    limited_at: Option<Time>,
     peer_window: u64,
     zero_window_until: Time,
     /// Bytes that the host has received and not read; the window told last.

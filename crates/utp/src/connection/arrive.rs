@@ -89,6 +89,10 @@ impl Connection {
         if before(self.repairs.from, header.ack.wrapping_add(1)) {
             self.repairs.from = header.ack.wrapping_add(1);
         }
+        // Left behind by more than half the circle of numbers, it would seem to lie ahead.
+        if before(self.recover, self.out.first()) {
+            self.recover = self.out.first();
+        }
         if self.fin_sent && self.out.is_empty() {
             self.state = State::Closed;
         }
@@ -148,6 +152,7 @@ impl Connection {
             prior_delivered: covered.prior_delivered,
             rate: None,
             cwnd_limited: std::mem::take(&mut self.limited),
+            limited_at: self.limited_at,
             in_recovery: false,
             ..Ack::default()
         });

@@ -27,16 +27,19 @@ impl Connection {
             return Some(seq);
         }
         if let Some(seq) = self.out.next_marked() {
-            return (!self.refuses_packet()).then_some(seq);
+            return (!self.refuses_packet(now)).then_some(seq);
         }
         self.cut(now)
     }
 
-    /// Whether the windows refuse another full packet; that they did is remembered.
-    fn refuses_packet(&mut self) -> bool {
+    /// Whether the windows refuse another full packet; that they did, and when, is remembered.
+    fn refuses_packet(&mut self, now: Time) -> bool {
         let most = self.cc.cwnd().min(self.config.send_buffer).min(self.peer_window);
         let refuses = self.out.is_full() || self.out.in_flight() + u64::from(self.config.packet) > most;
-        self.limited |= refuses;
+        if refuses {
+            self.limited = true;
+            self.limited_at = Some(now);
+        }
         refuses
     }
 
@@ -48,7 +51,7 @@ impl Connection {
         let len = (self.written - self.cut).min(u64::from(self.config.packet)) as u16;
         // Nagle: a short packet waits while others are outstanding, unless nothing can come to fill it.
         let waits = len < self.config.packet && !self.out.is_empty() && !self.closing;
-        if (len == 0 && !self.closing) || waits || self.refuses_packet() {
+        if (len == 0 && !self.closing) || waits || self.refuses_packet(now) {
             return None;
         }
         if self.out.is_empty() {

@@ -60,6 +60,7 @@ impl Connection {
             fast_timeout: false,
             recover: seq,
             limited: false,
+            limited_at: None,
             peer_window: FIRST_PEER_WINDOW,
             zero_window_until: now,
             unread: 0,

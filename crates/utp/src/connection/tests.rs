@@ -6,13 +6,17 @@ use lowtide_cc::{Params, Start, registry};
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::Repair;
+use crate::config::{Episodes, Repair};
 use crate::header::{Header, Kind, Sack};
 use pair::{Fate, Pair};
 
 fn libutp() -> Box<dyn Controller> {
+    control("libutp")
+}
+
+fn control(name: &str) -> Box<dyn Controller> {
     let start = Start { mss: 1382, ..Start::default() };
-    registry::by_name("libutp").expect("registered").build(&Params::default(), &start).expect("no parameters")
+    registry::by_name(name).expect("registered").build(&Params::default(), &start).expect("no parameters")
 }
 
 fn at(ms: u64) -> Time {
@@ -160,6 +164,29 @@ fn numbers_wrap_under_loss() {
         assert_eq!(pair.acceptor.as_ref().expect("there").received(), 20_000_000);
         assert!(pair.initiator.stats().retransmits > 1000);
         assert!(pair.initiator.stats().timeouts < 100, "{:?}", pair.initiator.stats());
+    }
+}
+
+/// 10 GB, 7.2 million packets: more than a hundred wraps of their numbers. 40,000 packets lie between two losses, further than
+/// half the circle, and each is told.
+#[test]
+fn every_loss_of_a_long_transfer_is_told() {
+    for lose_every in [None, Some(40_000)] {
+        let config = Config { episodes: Episodes::PerWindow, repair: Repair::ByTime, ..Config::default() };
+        let mut pair = Pair::under(config, control("newreno"), Open { id: 1, seq: 65_000 }, 7);
+        pair.records = false;
+        pair.initiator.write(10_000_000_000);
+        let (mut sent, mut lost) = (0u64, 0u64);
+        pair.run(at(3_600_000), &mut |p| {
+            sent += u64::from(p.header.kind == Kind::Data);
+            let hit = p.header.kind == Kind::Data && lose_every.is_some_and(|every| sent % every == 0);
+            lost += u64::from(hit);
+            if hit { Fate::Lost } else { Fate::Pass }
+        });
+        assert_eq!(pair.acceptor.as_ref().expect("there").received(), 10_000_000_000);
+        let stats = pair.initiator.stats();
+        assert_eq!((stats.episodes, stats.retransmits, stats.timeouts), (lost, lost, 0));
+        assert_eq!(lost, if lose_every.is_some() { 180 } else { 0 });
     }
 }
 

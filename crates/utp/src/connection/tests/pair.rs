@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lowtide_cc::Controller;
 use lowtide_units::{Span, Time};
 
 use crate::config::Config;
@@ -29,8 +30,9 @@ pub(super) struct Pair {
     /// Under way: by arrival and order, to the acceptor or not.
     path: BTreeMap<(Time, u64), (bool, Packet)>,
     sends: u64,
-    /// Every packet that left, with its time.
+    /// Every packet that left, with its time, unless nobody asks.
     pub sent: Vec<(Time, Packet)>,
+    pub records: bool,
     /// The acceptor was told of the end.
     pub ended: bool,
     /// When payload last arrived in order.
@@ -39,7 +41,12 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn new(config: Config, open: Open, seq: u16) -> Pair {
-        let initiator = Connection::connect(config, super::libutp(), open, Time::ZERO);
+        Pair::under(config, super::libutp(), open, seq)
+    }
+
+    /// The initiator sends under `cc`.
+    pub(super) fn under(config: Config, cc: Box<dyn Controller>, open: Open, seq: u16) -> Pair {
+        let initiator = Connection::connect(config, cc, open, Time::ZERO);
         Pair {
             initiator,
             acceptor: None,
@@ -49,6 +56,7 @@ impl Pair {
             path: BTreeMap::new(),
             sends: 0,
             sent: Vec::new(),
+            records: true,
             ended: false,
             last_data: Time::ZERO,
         }
@@ -83,7 +91,9 @@ impl Pair {
             let Some(from) = from else { continue };
             while let Some(transmit) = from.poll(self.now) {
                 let packet = transmit.packet;
-                self.sent.push((self.now, packet));
+                if self.records {
+                    self.sent.push((self.now, packet));
+                }
                 let (late, copies) = match fate(&packet) {
                     Fate::Pass => (Span::ZERO, 1),
                     Fate::Lost => (Span::ZERO, 0),
