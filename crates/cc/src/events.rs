@@ -39,6 +39,9 @@ pub struct Ack {
     pub rate: Option<RateSample>,
     /// The window, not the application or the peer, was the limit during the last round.
     pub cwnd_limited: bool,
+    /// When the window last refused a send, where the host knows; none: what `cwnd_limited` says holds of the moment of this one.
+    #[serde(default)]
+    pub limited_at: Option<Time>,
     /// The host lets no window grow on this one, whatever limits it.
     #[serde(default)]
     pub no_growth: bool,

@@ -151,8 +151,11 @@ impl Libutp {
 
 impl Controller for Libutp {
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.cwnd_limited {
-            self.maxed_out = Some(ack.now);
+        // `last_maxed_out_window` is the time of the refusal, which an acknowledgement may be long in following.
+        match ack.limited_at {
+            Some(at) => self.maxed_out = Some(at),
+            None if ack.cwnd_limited => self.maxed_out = Some(ack.now),
+            None => {}
         }
         let Some(owd) = ack.owd else { return };
         let delay_us = owd.div_euclid(1000);

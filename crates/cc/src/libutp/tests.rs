@@ -84,6 +84,19 @@ fn no_growth_a_second_after_the_window_was_last_full() {
     assert_eq!(flow.window, before);
 }
 
+/// An RTT of 1.2 s: the refusal lies longer back than a second when the acknowledgement comes (`last_maxed_out_window`).
+#[test]
+fn the_window_was_full_when_a_send_was_refused_not_when_the_acknowledgement_came() {
+    let grown = |refused| {
+        let mut flow = flow("");
+        flow.slow_start = false;
+        flow.window = 20_000;
+        flow.on_ack(&Ack { limited_at: Some(Time::from_millis(refused)), ..ack(1300, 1382, 0) });
+        flow.window > 20_000
+    };
+    assert!(grown(300) && !grown(299));
+}
+
 /// Two losses 60 ms apart at an RTT of 40 ms: one halving for libutp, two for libutp-mod.
 #[test]
 fn the_loss_gate_is_wall_clock_or_rtt() {

@@ -1,4 +1,4 @@
-//! The retransmission timeout: RFC 6298, Linux's form of it, ns-2's, ns-3's and libutp's (spec K.1). Knows RTT samples and rounds only.
+//! The retransmission timeout: RFC 6298, Linux's form of it, ns-2's and ns-3's. Knows RTT samples and rounds only.
 
 use lowtide_units::Span;
 
@@ -12,8 +12,6 @@ pub enum RtoProfile {
     Rfc,
     /// ns-3.37: as the RFC, with a granularity of 1 ms.
     Ns3,
-    /// libutp: initial 3 s, at least 1 s, whole milliseconds.
-    Libutp,
     /// ns-2's Linux agent (`tcp/tcp-linux.cc` `rtt_update`): Linux's estimator in whole milliseconds without its memory of the
     /// round's largest deviation; initial 3 s, at least 200 ms in all, at most 120 s.
     Ns2 {
@@ -39,7 +37,7 @@ impl RtoProfile {
     fn floor(self) -> Span {
         match self {
             RtoProfile::Linux | RtoProfile::Ns2 { .. } => Span::from_millis(200),
-            RtoProfile::Rfc | RtoProfile::Ns3 | RtoProfile::Libutp => Span::from_secs(1),
+            RtoProfile::Rfc | RtoProfile::Ns3 => Span::from_secs(1),
         }
     }
 }
@@ -81,7 +79,6 @@ impl RtoEstimator {
 
     /// One RTT sample; `round_ended` once per round trip. A sample ends a back-off.
     pub fn sample(&mut self, rtt: Span, round_ended: bool) {
-        let rtt = if self.profile == RtoProfile::Libutp { Span::from_millis(rtt.nanos() / 1_000_000) } else { rtt };
         self.backoff = 0;
         if let RtoProfile::Ns2 { timestamps } = self.profile {
             self.ns2_sample(rtt, timestamps);
@@ -183,7 +180,7 @@ impl RtoEstimator {
         let (initial, max) = match self.profile {
             RtoProfile::Linux => (Span::from_secs(1), Span::from_secs(120)),
             RtoProfile::Rfc => (Span::from_secs(1), Span::from_secs(60)),
-            RtoProfile::Ns3 | RtoProfile::Libutp => (Span::from_secs(3), Span::from_secs(60)),
+            RtoProfile::Ns3 => (Span::from_secs(3), Span::from_secs(60)),
             RtoProfile::Ns2 { .. } => (Span::from_secs(3), Span::from_secs(120)),
         };
         let base = if !self.sampled { initial } else { self.unbacked() };
@@ -194,7 +191,7 @@ impl RtoEstimator {
         let four = self.deviation * 4;
         match self.profile {
             RtoProfile::Linux => self.srtt + self.variance,
-            RtoProfile::Rfc | RtoProfile::Libutp => (self.srtt + four).max(self.floor),
+            RtoProfile::Rfc => (self.srtt + four).max(self.floor),
             RtoProfile::Ns2 { .. } => Span::from_millis((self.srtt + four).nanos() / 1_000_000).max(self.floor),
             RtoProfile::Ns3 => (self.srtt + four.max(Span::from_millis(1))).max(self.floor),
         }
