@@ -9,7 +9,9 @@
 #define MAX_PATHS 4096
 
 struct group_config {
-	u64 target;                        // ns: T
+	u64 target;                        // ns: T; 0: what the control's source says
+	u32 algorithm;                     // the control's number in control.h
+	u32 burst;                         // control_start's
 	u8 enhanced, dscp_le;              // enhanced: min(T, base RTT)
 	u8 pad[6];
 };

@@ -6,34 +6,87 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-struct cc *lowtide_cc_new(u64 now, u64 mss, u64 window, u8 enhanced, u8 receiver)
-{
-	struct cc *c = calloc(1, sizeof(*c));
+// What a control shows of itself.
+struct lowtide_shown {
+	u64 cwnd, ssthresh, pacing_rate, base, queueing, target, slowdowns;
+	u32 phase, pad;
+};
 
-	if (c)
-		cc_init(c, now, mss, window, enhanced, receiver);
+static void show(u32 algorithm, const union control *c, struct lowtide_shown *s)
+{
+	s->cwnd = control_cwnd(algorithm, c);
+	s->ssthresh = control_ssthresh(algorithm, c);
+	s->pacing_rate = control_pacing_rate(algorithm, c);
+	s->base = control_base(algorithm, c);
+	s->queueing = control_queueing(algorithm, c);
+	s->target = control_target(algorithm, c);
+	s->slowdowns = control_slowdowns(algorithm, c);
+	s->phase = control_phase(algorithm, c);
+}
+
+// ---- a control on its own ------------------------------------------------------------------------------------------
+
+struct lowtide_control {
+	u32 algorithm;
+	union control state;
+};
+
+#define NAME(number, name, op) if (algorithm == (number)) return #name;
+const char *lowtide_control_name(u32 algorithm)
+{
+	CONTROLS(NAME, )
+	return 0;
+}
+
+struct lowtide_control *lowtide_control_new(u32 algorithm, const struct control_start *start)
+{
+	struct lowtide_control *c = calloc(1, sizeof(*c));
+
+	if (c) {
+		c->algorithm = algorithm;
+		control_init(algorithm, &c->state, start);
+	}
 	return c;
 }
 
-void lowtide_cc_set_target(struct cc *c, u64 target) { c->target = target; }
-void lowtide_cc_set_burst(struct cc *c, u64 segments) { c->burst = segments; }
-void lowtide_cc_free(struct cc *c) { free(c); }
-void lowtide_cc_on_ack(struct cc *c, const struct cc_ack *a) { cc_on_ack(c, a); }
-void lowtide_cc_on_loss(struct cc *c, u64 now, u64 srtt) { cc_on_loss(c, now, srtt); }
-void lowtide_cc_on_timeout(struct cc *c, u64 in_flight) { cc_on_timeout(c, in_flight); }
-void lowtide_cc_on_restart(struct cc *c, u64 now) { cc_on_restart(c, now); }
-u64 lowtide_cc_window(const struct cc *c) { return c->cwnd; }
-u32 lowtide_cc_phase(const struct cc *c) { return c->phase; }
-u64 lowtide_cc_queueing(const struct cc *c) { return delay_queueing(&c->delay); }
-u64 lowtide_cc_base(const struct cc *c) { return c->delay.base_min; }
-u64 lowtide_cc_divisor(const struct cc *c) { return cc_divisor(c); }
-u64 lowtide_cc_next_slowdown(const struct cc *c) { return c->next_slowdown; }
+void lowtide_control_free(struct lowtide_control *c) { free(c); }
+void lowtide_control_on_ack(struct lowtide_control *c, const struct control_ack *a) { control_on_ack(c->algorithm, &c->state, a); }
+void lowtide_control_on_congestion(struct lowtide_control *c, const struct control_congestion *e)
+{
+	control_on_congestion(c->algorithm, &c->state, e);
+}
+void lowtide_control_on_restart(struct lowtide_control *c, const struct control_restart *r)
+{
+	control_on_restart(c->algorithm, &c->state, r);
+}
+void lowtide_control_on_undo(struct lowtide_control *c, u64 now) { control_on_undo(c->algorithm, &c->state, now); }
+void lowtide_control_on_mss(struct lowtide_control *c, u32 mss) { control_on_mss(c->algorithm, &c->state, mss); }
+void lowtide_control_show(const struct lowtide_control *c, struct lowtide_shown *s) { show(c->algorithm, &c->state, s); }
 
-struct path *lowtide_path_new(void) { return calloc(1, sizeof(struct path)); }
-void lowtide_path_free(struct path *p) { free(p); }
-const struct cc *lowtide_path_cc(const struct path *p) { return &p->cc; }
-u64 lowtide_path_srtt(const struct path *p) { return p->srtt; }
-u32 lowtide_path_flows(const struct path *p) { return p->known ? path_flows(p) : 0; }
+// ---- a receiver ------------------------------------------------------------------------------------------------------
+
+struct lowtide_path {
+	struct group_config config;
+	struct path state;
+};
+
+struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u8 enhanced)
+{
+	struct lowtide_path *p = calloc(1, sizeof(*p));
+
+	if (p) {
+		p->config.algorithm = algorithm;
+		p->config.target = target;
+		p->config.burst = burst;
+		p->config.enhanced = enhanced;
+	}
+	return p;
+}
+
+void lowtide_path_free(struct lowtide_path *p) { free(p); }
+void lowtide_path_show(const struct lowtide_path *p, struct lowtide_shown *s) { show(p->config.algorithm, &p->state.control, s); }
+u64 lowtide_path_srtt(const struct lowtide_path *p) { return p->state.srtt; }
+u32 lowtide_path_flows(const struct lowtide_path *p) { return p->state.known ? path_flows(&p->state) : 0; }
 
 struct rx *lowtide_rx_new(u64 now, u32 mss, u8 ws, u8 timestamps)
 {
@@ -47,12 +100,12 @@ struct rx *lowtide_rx_new(u64 now, u32 mss, u8 ws, u8 timestamps)
 void lowtide_rx_free(struct rx *f) { free(f); }
 u16 lowtide_rx_send(struct rx *f, const struct rx_out *o) { return rx_send(f, o); }
 void lowtide_rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s) { rx_receive(f, i, s); }
-void lowtide_path_receive(struct path *p, struct rx *f, const struct rx_seen *s, u64 now, u8 enhanced)
+void lowtide_path_receive(struct lowtide_path *p, struct rx *f, const struct rx_seen *s, u64 now)
 {
 	struct rx_seen all = *s;
 
 	if (path_tells(f, &all, now))
-		path_receive(p, f, &all, now, CC_TARGET_NS, enhanced);
+		path_receive(&p->state, f, &all, now, &p->config);
 }
 u32 lowtide_rx_edge(const struct rx *f) { return f->edge; }
 u32 lowtide_rx_share(const struct rx *f) { return f->share; }
@@ -62,6 +115,7 @@ void lowtide_rx_set_share(struct rx *f, u32 share) { f->share = share; }
 const u64 lowtide_layout[] = {
 	sizeof(struct flow_snapshot), offsetof(struct flow_snapshot, local_port), offsetof(struct flow_snapshot, bytes),
 	offsetof(struct flow_snapshot, born), sizeof(struct group_totals), offsetof(struct group_totals, unparsed),
-	sizeof(struct path_key), sizeof(struct group_config), sizeof(struct cc_ack), sizeof(struct rx_out),
-	sizeof(struct rx_in), sizeof(struct rx_seen), offsetof(struct path, last_data),
+	sizeof(struct path_key), sizeof(struct group_config), sizeof(struct control_ack), sizeof(struct rx_out),
+	sizeof(struct rx_in), sizeof(struct rx_seen), offsetof(struct path, last_data), sizeof(struct control_start), sizeof(struct control_congestion),
+	sizeof(struct control_restart), sizeof(struct lowtide_shown),
 };

@@ -39,16 +39,16 @@ RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_s
 	s->remote_port = bpf_ntohs(sk->dst_port);
 	s->timestamps = f->timestamps;
 	s->window_scale = f->ws;
-	s->phase = p->cc.phase;
+	s->phase = control_phase(config.algorithm, &p->control);
 	s->bytes = tp->bytes_received;
 	s->segments = f->segments;
 	s->retransmissions = f->retransmissions;
-	s->slowdowns = p->cc.slowdowns;
-	s->base_rtt = p->cc.delay.base_min;
+	s->slowdowns = p->slowdowns;
+	s->base_rtt = control_base(config.algorithm, &p->control);
 	s->rtt = f->rtt;
-	s->queueing = delay_queueing(&p->cc.delay);
+	s->queueing = control_queueing(config.algorithm, &p->control);
 	s->window = f->share;
-	s->path_window = cc_window(&p->cc);
+	s->path_window = control_window(config.algorithm, &p->control);
 	s->path_flows = path_flows(p);
 	s->last = f->published;
 	s->born = f->born;
@@ -86,7 +86,7 @@ INLINE void count_path(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64
 	g->slowdowns += slowdowns;
 	g->yielded += yielded;
 	g->samples += s->rtt != RX_UNKNOWN;
-	if (queueing != CC_NONE) {
+	if (queueing != CONTROL_NONE) {
 		g->queueing_sum += queueing;
 		g->queueing_count++;
 	}

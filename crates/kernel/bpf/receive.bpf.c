@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The receiver in the kernel: which packets belong to a managed flow, and what the header code makes of them. Knows
-// nothing of how a window is computed (path.h, receiver.h, cc.h).
+// nothing of how a window is computed (path.h, receiver.h, control.h).
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
@@ -48,20 +48,20 @@ INLINE void tell(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock
 	u32 slowdowns;
 
 	if (!entry) { // No room for another path: this flow is left to the kernel.
-		f->share = CC_MAX_WINDOW;
+		f->share = CONTROL_MAX_WINDOW;
 		return;
 	}
 	bpf_spin_lock(&entry->lock);
-	slowdowns = entry->path.cc.slowdowns;
+	slowdowns = entry->path.slowdowns;
 	yielded = entry->path.yielded;
 	loss = entry->path.last_loss;
-	path_receive(&entry->path, f, seen, now, config.target, config.enhanced);
-	slowdowns = entry->path.cc.slowdowns - slowdowns;
+	path_receive(&entry->path, f, seen, now, &config);
+	slowdowns = entry->path.slowdowns - slowdowns;
 	yielded = entry->path.yielded - yielded;
 	loss = entry->path.last_loss != loss;
 	f->srtt = entry->path.srtt;
 	bpf_spin_unlock(&entry->lock);
-	queueing = delay_queueing(&entry->path.cc.delay);
+	queueing = control_queueing(config.algorithm, &entry->path.control);
 	count_path(seen, queueing, slowdowns, yielded, loss);
 	if (now - f->published > PUBLISH_NS) {
 		f->published = now;
@@ -275,8 +275,8 @@ int connection(struct bpf_sock_ops *ops)
 	u64 cookie;
 
 	switch (ops->op) {
-	case BPF_SOCK_OPS_RWND_INIT: // What the SYN may permit: LEDBAT++'s initial window (-01 §4.4).
-		ops->reply = CC_MIN_SEGMENTS;
+	case BPF_SOCK_OPS_RWND_INIT: // What the SYN may permit: a flow's floor.
+		ops->reply = RX_MIN_SEGMENTS;
 		return 1;
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:

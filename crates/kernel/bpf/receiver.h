@@ -61,7 +61,8 @@ struct rx_in {
 struct rx_seen {
 	u64 rtt, sent;                     // ns: the sample, and when the segment was permitted; RX_UNKNOWN
 	u32 got;                           // new bytes
-	u8 old, lost, retransmitted, limited, drained;
+	u8 old, lost, marked, ce;          // lost, marked: a loss or a CE mark that begins an episode
+	u8 retransmitted, limited, drained, pad;
 };
 
 INLINE u32 rx_ticks(u64 now) { return (u32)(now >> RX_TICK) << 1; }
@@ -265,7 +266,8 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s)
 
 	s->rtt = s->sent = RX_UNKNOWN;
 	s->got = 0;
-	s->lost = s->retransmitted = s->limited = s->drained = 0;
+	s->lost = s->marked = s->retransmitted = s->limited = s->drained = 0;
+	s->ce = i->ce;
 	s->old = not_before(i->rcv_nxt, end);
 	if (s->old)
 		return; // A spurious retransmission, or a lost ACK: not a loss.
@@ -286,8 +288,10 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s)
 		rx_measure(f, i, s);
 		rx_pair(f, i);
 	}
-	if (s->retransmitted || i->ce)
-		s->lost = rx_new_episode(f, i->seq);
+	if ((s->retransmitted || i->ce) && rx_new_episode(f, i->seq)) {
+		s->lost = s->retransmitted;
+		s->marked = !s->retransmitted;
+	}
 	rx_advance(f, i, s);
 	s->drained = !after(f->edge - rx_floor(f), end + (1U << f->ws));
 	f->last_data = i->now;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lowtide_window::{PROFILES, Profile};
 use serde::{Deserialize, Serialize};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -28,14 +29,14 @@ pub enum Target {
 }
 
 impl Target {
-    /// T in ns, and whether a smaller base RTT takes its place.
-    pub(crate) fn parts(self) -> (u64, bool) {
-        let (ms, enhanced) = match self {
-            Target::LedbatPp => (DRAFT_MS, false),
-            Target::Enhanced => (DRAFT_MS, true),
-            Target::Within { ms } => (ms, true),
+    /// T in ns, and the control that aims at it.
+    pub(crate) fn parts(self) -> (u64, &'static Profile) {
+        let (ms, profile) = match self {
+            Target::LedbatPp => (DRAFT_MS, &PROFILES[1]),
+            Target::Enhanced => (DRAFT_MS, &PROFILES[0]),
+            Target::Within { ms } => (ms, &PROFILES[0]),
         };
-        (u64::from(ms) * NS_PER_MS, enhanced)
+        (u64::from(ms) * NS_PER_MS, profile)
     }
 }
 

@@ -26,23 +26,25 @@ pub(crate) mod flow_at {
 #[cfg(test)]
 pub(crate) const TOTALS: usize = 12;
 
-/// `struct group_config`: the target, two flags, padding.
-const GROUP_CONFIG: usize = 16;
+/// `struct group_config`: the target, the control's number, its burst, two flags, padding.
+const GROUP_CONFIG: usize = 24;
 
 /// `struct path_entry` begins with its lock.
 pub(crate) const PATH_LOCK: usize = 8;
 /// When a path last received payload, in `struct path_entry`.
-pub(crate) const PATH_LAST_DATA: usize = PATH_LOCK + 304;
+pub(crate) const PATH_LAST_DATA: usize = PATH_LOCK + 8;
 
 /// All ones: the kernel does not know.
 const UNKNOWN: u64 = u64::MAX;
 
 /// `struct group_config`.
 pub(crate) fn group_config(config: &Config) -> [u8; GROUP_CONFIG] {
-    let (target_ns, enhanced) = config.target.parts();
+    let (target_ns, profile) = config.target.parts();
     let mut bytes = [0; GROUP_CONFIG];
     bytes[..8].copy_from_slice(&target_ns.to_ne_bytes());
-    bytes[8..10].copy_from_slice(&[u8::from(enhanced), u8::from(config.dscp_le)]);
+    bytes[8..12].copy_from_slice(&profile.number.to_ne_bytes());
+    bytes[12..16].copy_from_slice(&profile.burst.to_ne_bytes());
+    bytes[16..18].copy_from_slice(&[u8::from(profile.enhanced), u8::from(config.dscp_le)]);
     bytes
 }
 
@@ -118,12 +120,12 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>]) -> Totals {
 #[cfg(test)]
 #[expect(unsafe_code, reason = "reads a constant of C")]
 mod tests {
-    use lowtide_window::{Ack, In, Out, Seen};
+    use lowtide_window::{Ack, Congestion, In, Out, Restart, Seen, Shown, Start};
 
     use super::*;
 
     unsafe extern "C" {
-        static lowtide_layout: [u64; 13];
+        static lowtide_layout: [u64; 17];
     }
 
     #[test]
@@ -145,6 +147,10 @@ mod tests {
             size_of::<In>(),
             size_of::<Seen>(),
             PATH_LAST_DATA - PATH_LOCK,
+            size_of::<Start>(),
+            size_of::<Congestion>(),
+            size_of::<Restart>(),
+            size_of::<Shown>(),
         ];
         assert_eq!(c, rust.map(|n| n as u64));
     }

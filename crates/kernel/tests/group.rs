@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use lowtide_kernel::Phase;
-use lowtide_kernel::native::{Flow, In, Out, Path};
+use lowtide_kernel::native::{self, Flow, In, Out, Path};
 
 const MS: u64 = 1_000_000;
 const MSS: u32 = 1448;
@@ -43,7 +43,7 @@ impl World {
     fn run(count: usize, own_segments: u32, seconds: u64, enhanced: bool) -> World {
         let mut world = World {
             peers: Vec::new(),
-            path: Path::default(),
+            path: Path::new(native::by_name(if enhanced { "ledbat_pp-enhanced" } else { "ledbat_pp" }).expect("a profile")),
             wire: BinaryHeap::new(),
             link_free: 0,
             own: own_segments * MSS,
@@ -61,7 +61,7 @@ impl World {
             if now > end {
                 break;
             }
-            world.arrive(now, i, seq, tsval, tsecr, enhanced);
+            world.arrive(now, i, seq, tsval, tsecr);
             if now > end / 2 {
                 world.widest = world.widest.max(world.path.window());
                 world.longest = world.longest.max(world.link_free.saturating_sub(now) / MS);
@@ -70,11 +70,11 @@ impl World {
         world
     }
 
-    fn arrive(&mut self, now: u64, i: usize, seq: u32, tsval: u32, tsecr: u32, enhanced: bool) {
+    fn arrive(&mut self, now: u64, i: usize, seq: u32, tsval: u32, tsecr: u32) {
         let peer = &mut self.peers[i];
         let input = In { now, srtt: self.path.srtt(), seq, len: MSS, wire: MSS, tsval, tsecr, rcv_nxt: peer.rcv_nxt, ce: false };
         let seen = peer.receiver.receive(&input);
-        self.path.receive(&mut peer.receiver, &seen, now, enhanced);
+        self.path.receive(&mut peer.receiver, &seen, now);
         peer.rcv_nxt = seq + MSS;
         peer.echo = (now / MS) as u32;
         let field = peer.receiver.send(&Out { now, ack: peer.rcv_nxt, tsval: peer.echo, field: 40_000, data: false });

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use lowtide_kernel::native::{Flow, In, Out, Path};
+use lowtide_kernel::native::{self, Flow, In, Out, Path};
 
 const MS: u64 = 1_000_000;
 const MSS: u32 = 1448;
@@ -59,7 +59,7 @@ impl World {
             events: BinaryHeap::new(),
             count: 0,
             flow: Flow::new(0, MSS, SCALE, true),
-            path: Path::default(),
+            path: Path::new(native::by_name("ledbat_pp-enhanced").expect("a profile")),
             rcv_nxt: 0,
             unread: 0,
             reading: true,
@@ -113,7 +113,7 @@ impl World {
     fn receive(&mut self, now: u64, seq: u32, tsval: u32, tsecr: u32) {
         let input = In { now, srtt: self.path.srtt(), seq, len: MSS, wire: MSS, tsval, tsecr, rcv_nxt: self.rcv_nxt, ce: false };
         let seen = self.flow.receive(&input);
-        self.path.receive(&mut self.flow, &seen, now, true);
+        self.path.receive(&mut self.flow, &seen, now);
         self.believed = self.believed.max(self.path.queueing().unwrap_or(0));
         self.widest = self.widest.max(self.path.window());
         self.rcv_nxt = seq + MSS;

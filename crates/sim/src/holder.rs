@@ -25,8 +25,6 @@ pub enum Holder {
         flow: kernel::Flow,
         /// Its path.
         path: kernel::Path,
-        /// With the enhanced target.
-        enhanced: bool,
         /// Segment size, and the shift of the window field.
         mss: u32,
         /// The shift of the window field.
@@ -47,16 +45,17 @@ impl Holder {
             return Ok(Holder::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
         };
         let error = |reason: &str| ParamError { algorithm: name.to_owned(), reason: reason.to_owned() };
-        let enhanced = match profile {
-            "rledbat" => false,
-            "rledbat-enhanced" => true,
+        let profile = match profile {
+            "rledbat" => kernel::by_name("ledbat_pp"),
+            "rledbat-enhanced" => kernel::by_name("ledbat_pp-enhanced"),
             _ => return Err(error("the kernel has rledbat:kernel and rledbat-enhanced:kernel")),
-        };
+        }
+        .map_err(|e| error(&e.to_string()))?;
         if *params != Params::default() {
             return Err(error("the kernel's constants are compiled in; it takes no parameters"));
         }
         let flow = kernel::Flow::new(ns(start.now), start.mss, scale, true);
-        Ok(Holder::Kernel { flow, path: kernel::Path::default(), enhanced, mss: start.mss, scale })
+        Ok(Holder::Kernel { flow, path: kernel::Path::new(profile), mss: start.mss, scale })
     }
 
     /// The window that is aimed at.
@@ -70,10 +69,10 @@ impl Holder {
 
     /// A segment arrives where `expected` is the next byte in order.
     pub fn on_segment(&mut self, segment: &rledbat::Segment, expected: u32) {
-        let (flow, path, enhanced) = match self {
+        let (flow, path) = match self {
             Holder::Ours(receiver) => return receiver.on_segment(segment),
             Holder::Published(receiver) => return receiver.on_segment(segment),
-            Holder::Kernel { flow, path, enhanced, .. } => (flow, path, *enhanced),
+            Holder::Kernel { flow, path, .. } => (flow, path),
         };
         let (tsval, tsecr) = segment.timestamps.unwrap_or_default();
         let now = ns(segment.now);
@@ -90,7 +89,7 @@ impl Holder {
         };
         let seen = flow.receive(&input);
         if !seen.old {
-            path.receive(flow, &seen, now, enhanced);
+            path.receive(flow, &seen, now);
         }
     }
 

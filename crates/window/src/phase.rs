@@ -1,8 +1,8 @@
-//! The states of a path's controller, by the numbers that the C code gives them. Knows no window.
+//! The states of a path's controller, by the numbers that the C code gives them (`enum control_phase` of bpf/control_events.h). Knows no window.
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a path's controller (spec D.5, F.5).
+/// The state of a path's control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -10,7 +10,7 @@ pub enum Phase {
     SlowStart,
     /// Congestion avoidance.
     Avoidance,
-    /// A slowdown has begun; the permission already given is being used up.
+    /// At a receiver: a slowdown has begun, what was permitted before is still arriving.
     Drain,
     /// Held at two segments so that the queue empties.
     Freeze,
@@ -21,7 +21,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// `enum cc_phase` of bpf/cc.h.
+    /// `enum control_phase` of bpf/control_events.h.
     pub fn from_number(number: u8) -> Phase {
         match number {
             0 => Phase::SlowStart,

@@ -1,0 +1,49 @@
+// The layer between a host (path.h for a receiver, the sender's programs) and the congestion controls: each event goes to the
+// control of that number. A number that is a constant to the compiler (a sender's struct_ops) or to the verifier (.rodata, a
+// receiver) leaves the code of that control alone: the layer costs nothing per packet.
+//
+// To add a control NAME: its header NAME.h with the operations below, its reference in crates/cc/src, its line in CONTROLS, its line in
+// crates/window/src/registry.rs.
+#ifndef LOWTIDE_CONTROL_H
+#define LOWTIDE_CONTROL_H
+
+#include "control_events.h"
+#include "ledbat_pp.h"
+
+// Number and name of each control. Twin of `CONTROLS` in crates/window/src/registry.rs, which a test compares.
+#define CONTROLS(X, op) \
+	X(1, ledbat_pp, op)
+
+#define CONTROL_STATE(number, name, op) struct name name;
+union control {
+	CONTROLS(CONTROL_STATE, )
+};
+
+#define CONTROL_TELL(number, name, op) if (algorithm == (number)) name##_##op(&c->name, event);
+#define CONTROL_EVENT(op, type) \
+	INLINE void control_##op(u32 algorithm, union control *c, type event) { CONTROLS(CONTROL_TELL, op) }
+
+CONTROL_EVENT(init, const struct control_start *)
+CONTROL_EVENT(on_ack, const struct control_ack *)
+CONTROL_EVENT(on_congestion, const struct control_congestion *)
+CONTROL_EVENT(on_restart, const struct control_restart *)
+CONTROL_EVENT(on_undo, u64)                // ns: the last episode was spurious, the window of before it comes back
+CONTROL_EVENT(on_mss, u32)                 // bytes: segments have another size, windows keep their bytes
+
+#define CONTROL_ASK(number, name, op) if (algorithm == (number)) return name##_##op(&c->name);
+#define CONTROL_ANSWER(op, none) \
+	INLINE u64 control_##op(u32 algorithm, const union control *c) { CONTROLS(CONTROL_ASK, op) return none; }
+
+CONTROL_ANSWER(cwnd, 0)                    // the window in 2^-16 bytes
+CONTROL_ANSWER(ssthresh, CONTROL_NONE)     // the same; CONTROL_NONE: not set
+CONTROL_ANSWER(pacing_rate, 0)             // bytes/s; 0: pacing is the host's affair
+CONTROL_ANSWER(phase, CONTROL_SLOW_START)  // enum control_phase
+CONTROL_ANSWER(base, CONTROL_NONE)         // ns: the delay of the path without queues
+CONTROL_ANSWER(queueing, CONTROL_NONE)     // ns
+CONTROL_ANSWER(target, CONTROL_NONE)       // ns of queueing delay above which it yields
+CONTROL_ANSWER(slowdowns, 0)               // how many it has begun
+
+// Bytes.
+INLINE u64 control_window(u32 algorithm, const union control *c) { return control_cwnd(algorithm, c) >> CONTROL_ONE; }
+
+#endif

@@ -1,0 +1,59 @@
+//! The controls that the kernel's programs have, and the profiles of them that people name. Names are those of `cc::registry`, where
+//! the reference of each is. Knows no event.
+
+/// Number and name of each control; twin of `CONTROLS` in crates/kernel/bpf/control.h.
+pub static CONTROLS: [(u32, &str); 1] = [(1, "ledbat_pp")];
+
+/// A control with its settings, under the name that people give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Its name, and that of its reference in `cc::registry`.
+    pub name: &'static str,
+    /// The control's number.
+    pub number: u32,
+    /// The target is min(target, base RTT).
+    pub enhanced: bool,
+    /// Segments whose time is kept free below the target.
+    pub burst: u32,
+}
+
+/// Every profile. The first is what `lowtide run` uses unless told otherwise.
+pub static PROFILES: [Profile; 2] = [
+    Profile { name: "ledbat_pp-enhanced", number: 1, enhanced: true, burst: 3 },
+    Profile { name: "ledbat_pp", number: 1, enhanced: false, burst: 3 },
+];
+
+/// A name that is no profile's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownProfile(pub String);
+
+impl std::fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the kernel has no control `{}`; it has {}", self.0, PROFILES.map(|p| p.name).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownProfile {}
+
+/// The profile of that name.
+///
+/// # Errors
+/// A name that is no profile's.
+pub fn by_name(name: &str) -> Result<&'static Profile, UnknownProfile> {
+    PROFILES.iter().find(|p| p.name == name).ok_or_else(|| UnknownProfile(name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_those_of_control_h() {
+        for (number, name) in CONTROLS {
+            assert_eq!(crate::control::name(number), Some(name));
+        }
+        let beyond = CONTROLS.iter().map(|(number, _)| number).max().expect("there are controls") + 1;
+        assert_eq!(crate::control::name(beyond), None, "control.h has more");
+        assert!(PROFILES.iter().all(|p| CONTROLS.iter().any(|(number, _)| *number == p.number)));
+    }
+}
