@@ -15,6 +15,7 @@ mod wiring;
 
 pub use dice::{Dice, Draw};
 pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Rto, Tcp, Traffic, Utp};
+pub use flow::{Ns2, Ns2Agent, Ns3, Ns3Recovery, Stack};
 pub use topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};
 pub use wiring::{Channel, Limit, Route, Wiring};
 

@@ -4,16 +4,60 @@ use lowtide_cc::Snapshot;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::packet::Packet;
-use crate::tcp::receiver::Receiver;
-use crate::tcp::sack::Note;
-use crate::tcp::sender::{Sender, SenderStats};
+use crate::stacks::{ns2, ns3};
+use crate::tcp;
 use crate::utp::UtpEnd;
+
+/// Counters of one sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Segments declared lost.
+    pub losses: u64,
+    /// Acknowledgements that the congestion control was told of.
+    pub acks: u64,
+    /// Reductions given back.
+    pub undone: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Times the congestion control was told of congestion.
+    pub episodes: u64,
+}
+
+/// What became of a transmission, for who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It left.
+    Sent {
+        /// The how-manieth transmission it is.
+        order: u32,
+        /// The segment.
+        seq: u32,
+        /// Its payload.
+        len: u32,
+    },
+    /// The receiver has the segment.
+    Delivered {
+        /// Its last transmission.
+        order: u32,
+    },
+    /// It was given up.
+    Lost {
+        /// Its last transmission.
+        order: u32,
+    },
+}
 
 /// The end that sends the flow's data.
 #[derive(Debug)]
 pub enum SendingEnd {
     /// TCP, its handshake done.
-    Tcp(Box<Sender>),
+    Tcp(Box<tcp::sender::Sender>),
+    /// ns-3's socket.
+    Ns3(Box<ns3::sender::Sender>),
+    /// An agent of ns-2.
+    Ns2(Box<ns2::sender::Sender>),
     /// uTP, from its SYN on.
     Utp(Box<UtpEnd>),
 }
@@ -22,7 +66,11 @@ pub enum SendingEnd {
 #[derive(Debug)]
 pub enum ReceivingEnd {
     /// TCP.
-    Tcp(Box<Receiver>),
+    Tcp(Box<tcp::receiver::Receiver>),
+    /// ns-3's socket.
+    Ns3(Box<ns3::receiver::Receiver>),
+    /// ns-2's sink.
+    Ns2(Box<ns2::receiver::Receiver>),
     /// uTP.
     Utp(Box<UtpEnd>),
 }
@@ -32,6 +80,8 @@ impl SendingEnd {
     pub fn on_packet(&mut self, packet: &Packet, now: Time) {
         match self {
             SendingEnd::Tcp(sender) => sender.on_ack(packet, now),
+            SendingEnd::Ns3(sender) => sender.on_ack(packet, now),
+            SendingEnd::Ns2(sender) => sender.on_ack(packet, now),
             SendingEnd::Utp(end) => end.on_packet(packet, now),
         }
     }
@@ -40,19 +90,23 @@ impl SendingEnd {
     pub fn poll(&mut self, now: Time) -> Option<Packet> {
         match self {
             SendingEnd::Tcp(sender) => sender.poll(now),
+            SendingEnd::Ns3(sender) => sender.poll(now),
+            SendingEnd::Ns2(sender) => sender.poll(now),
             SendingEnd::Utp(end) => end.poll(now),
         }
     }
 
     /// Whether a timer comes before what arrives in the same nanosecond.
     pub fn timer_goes_first(&self) -> bool {
-        matches!(self, SendingEnd::Tcp(sender) if sender.timer_goes_first())
+        matches!(self, SendingEnd::Ns3(sender) if sender.timer_goes_first())
     }
 
     /// When [`on_timer`](Self::on_timer) is due.
     pub fn deadline(&self) -> Option<Time> {
         match self {
             SendingEnd::Tcp(sender) => sender.deadline(),
+            SendingEnd::Ns3(sender) => sender.deadline(),
+            SendingEnd::Ns2(sender) => sender.deadline(),
             SendingEnd::Utp(end) => end.connection.deadline(),
         }
     }
@@ -61,6 +115,8 @@ impl SendingEnd {
     pub fn on_timer(&mut self, now: Time) {
         match self {
             SendingEnd::Tcp(sender) => sender.on_timer(now),
+            SendingEnd::Ns3(sender) => sender.on_timer(now),
+            SendingEnd::Ns2(sender) => sender.on_timer(now),
             SendingEnd::Utp(end) => end.connection.on_timer(now),
         }
     }
@@ -69,6 +125,8 @@ impl SendingEnd {
     pub fn write(&mut self, bytes: u64) {
         match self {
             SendingEnd::Tcp(sender) => sender.write(bytes),
+            SendingEnd::Ns3(sender) => sender.write(bytes),
+            SendingEnd::Ns2(sender) => sender.write(bytes),
             SendingEnd::Utp(end) => end.connection.write(bytes),
         }
     }
@@ -77,6 +135,8 @@ impl SendingEnd {
     pub fn close(&mut self) {
         match self {
             SendingEnd::Tcp(sender) => sender.close(),
+            SendingEnd::Ns3(sender) => sender.close(),
+            SendingEnd::Ns2(sender) => sender.close(),
             SendingEnd::Utp(end) => end.connection.close(),
         }
     }
@@ -85,6 +145,8 @@ impl SendingEnd {
     pub fn unacknowledged(&self) -> u64 {
         match self {
             SendingEnd::Tcp(sender) => sender.unacknowledged(),
+            SendingEnd::Ns3(sender) => sender.unacknowledged(),
+            SendingEnd::Ns2(sender) => sender.unacknowledged(),
             SendingEnd::Utp(_) => 0,
         }
     }
@@ -93,6 +155,8 @@ impl SendingEnd {
     pub fn stop(&mut self) {
         match self {
             SendingEnd::Tcp(sender) => sender.stop(),
+            SendingEnd::Ns3(sender) => sender.stop(),
+            SendingEnd::Ns2(sender) => sender.stop(),
             SendingEnd::Utp(end) => end.connection.stop(),
         }
     }
@@ -101,6 +165,8 @@ impl SendingEnd {
     pub fn is_done(&self) -> bool {
         match self {
             SendingEnd::Tcp(sender) => sender.is_done(),
+            SendingEnd::Ns3(sender) => sender.is_done(),
+            SendingEnd::Ns2(sender) => sender.is_done(),
             SendingEnd::Utp(end) => end.connection.is_idle(),
         }
     }
@@ -109,6 +175,8 @@ impl SendingEnd {
     pub fn stats(&self) -> SenderStats {
         match self {
             SendingEnd::Tcp(sender) => sender.stats(),
+            SendingEnd::Ns3(sender) => sender.stats(),
+            SendingEnd::Ns2(sender) => sender.stats(),
             SendingEnd::Utp(end) => end.stats(),
         }
     }
@@ -117,6 +185,8 @@ impl SendingEnd {
     pub fn snapshot(&self) -> Snapshot {
         match self {
             SendingEnd::Tcp(sender) => sender.snapshot(),
+            SendingEnd::Ns3(sender) => sender.snapshot(),
+            SendingEnd::Ns2(sender) => sender.snapshot(),
             SendingEnd::Utp(end) => end.connection.snapshot(),
         }
     }
@@ -125,6 +195,8 @@ impl SendingEnd {
     pub fn in_flight(&self) -> u64 {
         match self {
             SendingEnd::Tcp(sender) => sender.in_flight(),
+            SendingEnd::Ns3(sender) => sender.in_flight(),
+            SendingEnd::Ns2(sender) => sender.in_flight(),
             SendingEnd::Utp(end) => end.connection.in_flight(),
         }
     }
@@ -133,6 +205,8 @@ impl SendingEnd {
     pub fn min_rtt(&self) -> Option<Span> {
         match self {
             SendingEnd::Tcp(sender) => sender.min_rtt(),
+            SendingEnd::Ns3(sender) => sender.min_rtt(),
+            SendingEnd::Ns2(sender) => sender.min_rtt(),
             SendingEnd::Utp(_) => None,
         }
     }
@@ -141,6 +215,8 @@ impl SendingEnd {
     pub fn pacing_rate(&self) -> Option<Rate> {
         match self {
             SendingEnd::Tcp(sender) => sender.pacing_rate(),
+            SendingEnd::Ns3(sender) => sender.pacing_rate(),
+            SendingEnd::Ns2(sender) => sender.pacing_rate(),
             SendingEnd::Utp(_) => None,
         }
     }
@@ -149,6 +225,8 @@ impl SendingEnd {
     pub fn take_notes(&mut self) -> Vec<Note> {
         match self {
             SendingEnd::Tcp(sender) => sender.take_notes(),
+            SendingEnd::Ns3(sender) => sender.take_notes(),
+            SendingEnd::Ns2(sender) => sender.take_notes(),
             SendingEnd::Utp(_) => Vec::new(),
         }
     }
@@ -157,6 +235,8 @@ impl SendingEnd {
     pub fn srtt(&self) -> Span {
         match self {
             SendingEnd::Tcp(sender) => sender.srtt(),
+            SendingEnd::Ns3(sender) => sender.srtt(),
+            SendingEnd::Ns2(sender) => sender.srtt(),
             SendingEnd::Utp(end) => end.connection.srtt(),
         }
     }
@@ -165,6 +245,8 @@ impl SendingEnd {
     pub fn take_rtt(&mut self) -> Option<Span> {
         match self {
             SendingEnd::Tcp(sender) => sender.take_rtt(),
+            SendingEnd::Ns3(sender) => sender.take_rtt(),
+            SendingEnd::Ns2(sender) => sender.take_rtt(),
             SendingEnd::Utp(end) => end.connection.take_rtt(),
         }
     }
@@ -175,6 +257,8 @@ impl ReceivingEnd {
     pub fn on_packet(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         match self {
             ReceivingEnd::Tcp(receiver) => receiver.on_data(packet, now),
+            ReceivingEnd::Ns3(receiver) => receiver.on_data(packet, now),
+            ReceivingEnd::Ns2(receiver) => receiver.on_data(packet, now),
             ReceivingEnd::Utp(end) => {
                 end.on_packet(packet, now);
                 end.poll(now)
@@ -186,6 +270,8 @@ impl ReceivingEnd {
     pub fn on_timer(&mut self, now: Time) -> Option<Packet> {
         match self {
             ReceivingEnd::Tcp(receiver) => receiver.on_timer(now),
+            ReceivingEnd::Ns3(receiver) => receiver.on_timer(now),
+            ReceivingEnd::Ns2(receiver) => receiver.on_timer(now),
             ReceivingEnd::Utp(end) => {
                 end.connection.on_timer(now);
                 end.poll(now)
@@ -197,6 +283,8 @@ impl ReceivingEnd {
     pub fn deadline(&self) -> Option<Time> {
         match self {
             ReceivingEnd::Tcp(receiver) => receiver.deadline(),
+            ReceivingEnd::Ns3(receiver) => receiver.deadline(),
+            ReceivingEnd::Ns2(receiver) => receiver.deadline(),
             ReceivingEnd::Utp(end) => end.connection.deadline(),
         }
     }
@@ -205,6 +293,8 @@ impl ReceivingEnd {
     pub fn next_expected(&self) -> u32 {
         match self {
             ReceivingEnd::Tcp(receiver) => receiver.next_expected(),
+            ReceivingEnd::Ns3(receiver) => receiver.next_expected(),
+            ReceivingEnd::Ns2(receiver) => receiver.next_expected(),
             ReceivingEnd::Utp(_) => 0,
         }
     }
@@ -213,6 +303,8 @@ impl ReceivingEnd {
     pub fn delivered(&self) -> u64 {
         match self {
             ReceivingEnd::Tcp(receiver) => receiver.delivered(),
+            ReceivingEnd::Ns3(receiver) => receiver.delivered(),
+            ReceivingEnd::Ns2(receiver) => receiver.delivered(),
             ReceivingEnd::Utp(end) => end.connection.received(),
         }
     }

@@ -3,12 +3,11 @@
 use lowtide_cc::{Controller, ParamError, Params, Start, registry, rledbat};
 use lowtide_units::{Rate, Span, Time};
 
-use crate::endpoint::{ReceivingEnd, SendingEnd};
+use crate::endpoint::{ReceivingEnd, SenderStats, SendingEnd};
 use crate::histogram::Histogram;
 use crate::holder::Holder;
 use crate::packet::{Kind, Packet, UDP_HEADER};
-use crate::tcp::receiver::{Receiver, ReceiverConfig};
-use crate::tcp::sender::{Sender, SenderConfig, SenderStats};
+use crate::stacks::{Stack, Wire};
 use crate::utp::UtpEnd;
 
 /// Bytes of a SYN or SYN-ACK with its options.
@@ -64,10 +63,10 @@ pub struct FlowSpec {
     pub forward: Vec<u16>,
     /// Stages from the receiver to the sender.
     pub reverse: Vec<u16>,
-    /// The sending end.
-    pub sender: SenderConfig,
-    /// The receiving end.
-    pub receiver: ReceiverConfig,
+    /// The TCP at both ends.
+    pub stack: Stack,
+    /// What of it shows in its packets.
+    pub wire: Wire,
     /// Both ends, where the flow is uTP instead of TCP.
     pub utp: Option<lowtide_utp::Config>,
     /// The profile of the rLEDBAT receiver, if one holds the sender back, with its parameters.
@@ -186,16 +185,16 @@ impl Flow {
     /// # Errors
     /// Parameters that the receiver refuses.
     pub fn syn_ack(&mut self, id: u32, now: Time) -> Result<Packet, ParamError> {
-        let config = self.spec.receiver;
+        let config = self.spec.wire;
         if self.receiver.is_none() {
-            self.receiver = Some(ReceivingEnd::Tcp(Box::new(Receiver::new(id, config))));
+            self.receiver = Some(self.spec.stack.receiving_end(id));
             if let Some((profile, params)) = &self.spec.held_by {
                 let start = Start { now, mss: config.mss, seed: self.spec.seed, ..Start::default() };
                 self.holder = Some(Box::new(Holder::build(profile, params, &start, config.scale)?));
             }
         }
         let mut answer = Packet::new(id, Kind::SynAck, SYN_SIZE, now);
-        answer.window = config.window();
+        answer.window = config.window;
         self.hold(&mut answer, Holder::on_syn, now);
         Ok(answer)
     }
@@ -203,7 +202,7 @@ impl Flow {
     /// A data segment arrives; the acknowledgement to send, if one is due.
     pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         if let Some(holder) = &mut self.holder {
-            let (len, mss) = (packet.payload(), self.spec.receiver.mss);
+            let (len, mss) = (packet.payload(), self.spec.wire.mss);
             let segment = rledbat::Segment {
                 now,
                 seq: packet.seq.wrapping_mul(mss),
@@ -230,7 +229,7 @@ impl Flow {
     /// Lets an rLEDBAT receiver lower the window of what leaves.
     fn hold(&mut self, packet: &mut Packet, field: fn(&mut Holder, &rledbat::Outgoing) -> u16, now: Time) {
         let Some(holder) = &mut self.holder else { return };
-        let config = self.spec.receiver;
+        let config = self.spec.wire;
         let out = rledbat::Outgoing {
             now,
             ack: packet.seq.wrapping_mul(config.mss),
@@ -257,11 +256,10 @@ impl Flow {
         if self.sender.is_some() || self.stats.completed.is_some() {
             return Ok(());
         }
-        let sender = &self.spec.sender;
-        let handshake = (!sender.one_way).then(|| sender.handshake(self.syn_sent, now));
+        let handshake = self.spec.stack.handshake(self.syn_sent, now);
         let cc = self.controller(handshake, now)?;
-        let sender = Sender::new(id, self.spec.sender, cc, handshake, u64::from(window));
-        self.begin_writing(SendingEnd::Tcp(Box::new(sender)), now);
+        let sender = self.spec.stack.sending_end(id, cc, handshake, u64::from(window));
+        self.begin_writing(sender, now);
         Ok(())
     }
 
@@ -294,7 +292,7 @@ impl Flow {
 
     fn controller(&self, handshake_rtt: Option<Span>, now: Time) -> Result<Box<dyn Controller>, ParamError> {
         let spec = &self.spec;
-        let start = Start { now, mss: spec.sender.mss, initial_window: spec.initial_window, handshake_rtt, seed: spec.seed };
+        let start = Start { now, mss: spec.wire.mss, initial_window: spec.initial_window, handshake_rtt, seed: spec.seed };
         registry::by_name(&spec.cc)
             .map_err(|e| ParamError { algorithm: spec.cc.clone(), reason: e.to_string() })?
             .build(&spec.params, &start)
@@ -329,7 +327,7 @@ impl Flow {
             }
             return Some(self.burst_end + off);
         }
-        let write = rate.map_or(u64::MAX, |_| u64::from(self.spec.sender.mss));
+        let write = rate.map_or(u64::MAX, |_| u64::from(self.spec.wire.mss));
         if let Some(sender) = sender.filter(|sender| buffer.is_none_or(|buffer| sender.unacknowledged() + write <= buffer)) {
             sender.write(write);
         }

@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod packet;
 mod paths;
 pub mod run;
+pub mod stacks;
 pub mod tcp;
 pub mod topology;
 pub mod trace;

@@ -206,7 +206,7 @@ fn transfers_repeat_and_arrive_at_random() {
 #[test]
 fn without_a_handshake_the_syn_is_a_segment_of_the_first_window() {
     let seconds = |one_way: bool| {
-        let tcp = format!("tcp = {{ initial_window = 2, delayed_ack = 1, one_way = {one_way} }}");
+        let tcp = format!("tcp = {{ stack = \"ns2\", initial_window = 2, delayed_ack = 1, ns2 = {{ one_way = {one_way} }} }}");
         let transfer = format!("traffic = {{ kind = \"finite\", bytes = {} }}\n{tcp}", 5 * 1448);
         let mut scenario = scenario(100.0, 500.0, 10.0, &flow("page", "reno", &transfer));
         scenario.warmup_s = 0.0;

@@ -3,7 +3,7 @@
 mod sizes;
 
 use lowtide_cc::{Params, registry};
-use lowtide_scenario::scenario::{Dice, Flow, Kind, Recovery, Repair, Rto, Tcp};
+use lowtide_scenario::scenario::{Dice, Flow, Kind, Repair};
 use lowtide_scenario::{Scenario, ScenarioError, Traffic};
 use lowtide_units::{Rate, Span, Time};
 use rand::Rng;
@@ -12,9 +12,7 @@ use rand::rngs::SmallRng;
 use crate::flow::{App, FlowSpec};
 use crate::holder::Holder;
 use crate::packet::UDP_HEADER;
-use crate::tcp::receiver::{Echo, ReceiverConfig};
-use crate::tcp::rto::RtoProfile;
-use crate::tcp::sender::{Detection, Reduction, SenderConfig};
+use crate::stacks::Stack;
 use crate::topology::Path;
 use sizes::Sizes;
 
@@ -117,10 +115,11 @@ fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, Scena
     if let Some((profile, params)) = &held_by {
         Holder::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| at("receiver", e.to_string()))?;
     }
-    let (mut sender, receiver) = endpoints(&flow.tcp);
+    let stack = Stack::of(&flow.tcp);
+    let mut wire = stack.wire();
     let utp = (flow.kind == Kind::Utp).then(|| utp(flow));
     if let Some(config) = utp {
-        sender.mss = u32::from(config.packet);
+        wire.mss = u32::from(config.packet);
     }
     Ok(FlowSpec {
         result: 0,
@@ -131,11 +130,11 @@ fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, Scena
         app,
         forward: Vec::new(),
         reverse: path.back.clone(),
-        sender,
-        receiver,
+        stack,
+        wire,
         utp,
         held_by,
-        initial_window: flow.tcp.initial_window.map(|segments| u64::from(segments) * u64::from(sender.mss)),
+        initial_window: flow.tcp.initial_window.map(|segments| u64::from(segments) * u64::from(wire.mss)),
         seed: 0,
     })
 }
@@ -196,61 +195,4 @@ fn utp(flow: &Flow) -> lowtide_utp::Config {
         episodes: if own_gate { lowtide_utp::Episodes::EveryRepair } else { lowtide_utp::Episodes::PerWindow },
         ..lowtide_utp::Config::default()
     }
-}
-
-fn endpoints(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
-    let sender = SenderConfig {
-        mss: tcp.mss,
-        detection: match tcp.recovery {
-            Recovery::Rack | Recovery::Ns2Linux => Detection::Rack,
-            Recovery::Sack | Recovery::SackClassic => Detection::Rfc6675,
-            Recovery::Newreno => Detection::NewReno,
-            Recovery::Reno => Detection::Reno,
-            Recovery::Timer => Detection::Timer,
-        },
-        reduction: match tcp.recovery {
-            Recovery::Rack | Recovery::Sack => Reduction::Prr,
-            Recovery::Ns2Linux => Reduction::Halving,
-            Recovery::SackClassic | Recovery::Newreno | Recovery::Reno | Recovery::Timer => Reduction::AtOnce,
-        },
-        rto: match tcp.rto {
-            Rto::Linux => RtoProfile::Linux,
-            Rto::Rfc => RtoProfile::Rfc,
-            Rto::Ns3 => RtoProfile::Ns3,
-            Rto::Ns2 => RtoProfile::Ns2 { timestamps: false },
-            Rto::Ns2Timestamps => RtoProfile::Ns2 { timestamps: true },
-        },
-        rto_floor: tcp.min_rto_ms.map(Span::from_millis_f64),
-        tlp: tcp.recovery == Recovery::Rack,
-        undo: tcp.recovery == Recovery::Rack,
-        granularity: Span::from_millis_f64(tcp.timestamp_ms),
-        pacing: tcp.pacing,
-        ecn: tcp.ecn,
-        group: tcp.delayed_ack,
-        stalls: tcp.rto == Rto::Ns3,
-        impatient: tcp.rto == Rto::Ns3,
-        ghosts: tcp.rto == Rto::Ns3,
-        disorder: tcp.rto == Rto::Ns3,
-        echoed_rtt: tcp.echoed_rtt,
-        smoothed_rtt: tcp.smoothed_rtt,
-        one_way: tcp.one_way,
-        validated: tcp.validated,
-        counts_twice: tcp.rto == Rto::Ns3,
-    };
-    let receiver = ReceiverConfig {
-        every: tcp.delayed_ack,
-        delay: Span::from_millis_f64(tcp.ack_timer_ms),
-        quick: tcp.quickack,
-        sack: tcp.recovery.has_sack(),
-        buffer: tcp.rcvbuf_bytes.unwrap_or(1 << 30),
-        mss: tcp.mss,
-        scale: tcp.window_scale,
-        echo: match (tcp.recovery, tcp.echoed_rtt) {
-            (Recovery::Timer, _) => Echo::LeftEdge,
-            (_, true) => Echo::InOrder,
-            (_, false) => Echo::First,
-        },
-        short_of_change: tcp.rto == Rto::Ns3,
-    };
-    (sender, receiver)
 }

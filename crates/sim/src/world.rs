@@ -154,7 +154,7 @@ impl World {
             self.error = flow.connect(id, config, now).err();
             return self.send_all(id, now);
         }
-        if flow.spec.sender.one_way {
+        if !flow.spec.wire.handshake {
             self.error = flow.open(id, now).err();
             return self.send_all(id, now);
         }

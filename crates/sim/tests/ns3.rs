@@ -88,9 +88,9 @@ impl Record {
 
     /// The same run here, over `queue`.
     fn ours(&self, cc: &str, queue: &str, seed: u64) -> Run {
-        let tcp = "delayed_ack = 2, ack_timer_ms = 200.0, quickack = 1, rto = \"ns3\", recovery = \"sack\"";
+        let tcp = "stack = \"ns3\", delayed_ack = 2, ack_timer_ms = 200.0, quickack = 1";
         let ecn = queue.contains("ecn = true");
-        let clock = format!("timestamp_ms = 1.0, echoed_rtt = true, smoothed_rtt = true, validated = false, ecn = {ecn}");
+        let clock = format!("timestamp_ms = 1.0, ecn = {ecn}");
         let text = format!(
             "duration_s = {:?}\nwarmup_s = {:?}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = {:?}\nrtt_ms = {:?}\nlink_header_bytes = 2\n\
              queue = {queue}\n[[flows]]\nname = \"a\"\ncc = \"{cc}\"\ncount = {}\nstagger_s = {:?}\ntcp = {{ {tcp}, {clock} }}\n",

@@ -12,9 +12,9 @@ fn outcome(cc: &str, params: &str, ns3: bool) -> Outcome {
          queue = {{ kind = \"drop_tail\", packets = 250, device_queue_packets = 100 }}\n\
          access = {{ rate_mbps = 200.0, queue = {{ kind = \"drop_tail\", packets = 250, device_queue_packets = 100 }} }}\n\
          [[flows]]\nname = \"f\"\ncc = \"{cc}\"\nparams = {{ {params} }}\ncount = 2\nstart_s = 0.1\nstagger_s = 10.0\n\
-         tcp = {{ mss = 1340, ack_timer_ms = 200.0, quickack = 1, initial_window = 10, rto = \"ns3\", \
-         recovery = \"sack_classic\", timestamp_ms = 1.0, echoed_rtt = {ns3}, smoothed_rtt = {ns3}, validated = {validated}, \
-         rcvbuf_bytes = 2097152 }}\n",
+         tcp = {{ stack = \"ns3\", mss = 1340, ack_timer_ms = 200.0, quickack = 1, initial_window = 10, timestamp_ms = 1.0, \
+         rcvbuf_bytes = 2097152, \
+         ns3 = {{ recovery = \"classic\", echoed_rtt = {ns3}, smoothed_rtt = {ns3}, validated = {validated} }} }}\n",
         validated = !ns3,
     );
     let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));

@@ -39,6 +39,8 @@ fn the_document_has_every_key_and_no_other() {
         ("impair", with(BASE, "impair = { wrong = 1 }")),
         ("flows", with(BASE, "[[flows]]\nwrong = 1")),
         ("flows.tcp", with(BASE, &format!("{FLOW}tcp = {{ wrong = 1 }}"))),
+        ("flows.tcp.ns3", with(BASE, &format!("{FLOW}tcp = {{ stack = \"ns3\", ns3 = {{ wrong = 1 }} }}"))),
+        ("flows.tcp.ns2", with(BASE, &format!("{FLOW}tcp = {{ stack = \"ns2\", ns2 = {{ wrong = 1 }} }}"))),
         ("flows.utp", with(BASE, &format!("{FLOW}utp = {{ wrong = 1 }}"))),
         ("flows.lab", with(BASE, &format!("{FLOW}lab = {{ wrong = 1 }}"))),
     ];
@@ -64,6 +66,8 @@ fn the_document_has_every_word_that_a_key_takes() {
     let graph = format!("{GRAPH}[[topology.links]]\nfrom = \"a\"\nto = \"b\"\n");
     for (key, text) in [
         ("recovery", format!("{BASE}{FLOW}tcp = {{ recovery = \"wrong\" }}\n")),
+        ("stack", format!("{BASE}{FLOW}tcp = {{ stack = \"wrong\" }}\n")),
+        ("agent", format!("{BASE}{FLOW}tcp = {{ stack = \"ns2\", ns2 = {{ agent = \"wrong\" }} }}\n")),
         ("rto", format!("{BASE}{FLOW}tcp = {{ rto = \"wrong\" }}\n")),
         ("repair", format!("{BASE}{FLOW}utp = {{ repair = \"wrong\" }}\n")),
         ("direction", format!("{graph}{FLOW}direction = \"wrong\"\n")),

@@ -174,6 +174,8 @@ pub enum Traffic {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tcp {
+    /// Whose TCP it is.
+    pub stack: Stack,
     /// Payload of a full segment.
     pub mss: u32,
     /// Segments per delayed ACK: 1 or 2.
@@ -182,18 +184,18 @@ pub struct Tcp {
     pub ack_timer_ms: f64,
     /// Segments acknowledged at once at the start (Linux quick-ACK).
     pub quickack: u32,
-    /// Which retransmission timer.
-    pub rto: Rto,
+    /// Which retransmission timer, the stack's if absent (`linux` and `rfc` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto: Option<Rto>,
     /// The floor of the timer, the profile's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto_ms: Option<f64>,
     /// Initial window in segments, the algorithm's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
-    /// ns-2's one-way TCP: no handshake; the SYN is the first segment of the initial window, and the others do not wait for it.
-    pub one_way: bool,
-    /// How losses are found.
-    pub recovery: Recovery,
+    /// How losses are found, the stack's way if absent (`linux` and `rfc` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
     /// Pace also those that do not ask for it.
     pub pacing: bool,
     /// The receiver's buffer: no window is larger.
@@ -203,84 +205,148 @@ pub struct Tcp {
     pub window_scale: u8,
     /// Granularity of the timestamp clock; 0 is exact.
     pub timestamp_ms: f64,
-    /// RTT samples and one-way delays go by the echoed timestamp (RFC 7323), that of the oldest segment acknowledged, as in ns-3;
-    /// otherwise by the newest, as in Linux.
-    pub echoed_rtt: bool,
-    /// The algorithm is told the smoothed RTT as the sample, as by ns-3; otherwise the sample.
-    pub smoothed_rtt: bool,
-    /// Windows grow only while they are the limit, as by Linux and RFC 7661; ns-3 lets them grow whatever the peer permits.
-    pub validated: bool,
     /// Use ECN.
     pub ecn: bool,
+    /// What only ns-3's socket has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ns3: Option<Ns3>,
+    /// What only ns-2's agents have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ns2: Option<Ns2>,
 }
 
 impl Default for Tcp {
     fn default() -> Tcp {
         Tcp {
+            stack: Stack::Linux,
             mss: 1448,
             delayed_ack: 2,
             ack_timer_ms: 40.0,
             quickack: 16,
-            rto: Rto::Linux,
+            rto: None,
             min_rto_ms: None,
             initial_window: None,
-            one_way: false,
-            recovery: Recovery::Rack,
+            recovery: None,
             pacing: false,
             rcvbuf_bytes: None,
             window_scale: 10,
             timestamp_ms: 0.0,
-            echoed_rtt: false,
-            smoothed_rtt: false,
-            validated: true,
             ecn: false,
+            ns3: None,
+            ns2: None,
         }
     }
 }
 
-/// The retransmission timer's profile.
+/// Whose TCP a flow runs over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stack {
+    /// Today's Linux.
+    #[default]
+    Linux,
+    /// The RFCs: 5681, 6675, 6298.
+    Rfc,
+    /// ns-3.37's socket.
+    Ns3,
+    /// An agent of ns-2.35, and its sink.
+    Ns2,
+}
+
+/// The retransmission timer's profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rto {
     /// 200 ms floor on the variance term.
-    #[default]
     Linux,
     /// RFC 6298: 1 s floor.
     Rfc,
-    /// ns-3.37: 1 s floor, 3 s for a SYN; a window below one segment waits for it; in recovery only the first new ACK restarts it.
-    Ns3,
-    /// ns-2's Linux agent: whole milliseconds, 200 ms floor on the whole, one sample a round trip.
-    Ns2,
-    /// The same with timestamps: each acknowledgement is a sample.
-    Ns2Timestamps,
 }
 
 /// How a sender finds and repairs losses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
     /// RFC 8985 with PRR.
-    #[default]
     Rack,
     /// RFC 6675 with PRR.
     Sack,
-    /// RFC 6675 to the letter: the window falls to the threshold at once. ns-3's classic recovery.
+    /// RFC 6675 to the letter: the window falls to the threshold at once.
     SackClassic,
     /// RFC 6582 without SACK: one hole a round trip.
     Newreno,
-    /// RFC 2581 without SACK: one hole a window, the timer for the others. ns-2's Reno.
+    /// RFC 2581 without SACK: one hole a window, the timer for the others.
     Reno,
-    /// ns-2's Linux agent: SACK with rate halving down to a quarter of the window, no probes, no undo.
-    Ns2Linux,
-    /// The timer alone: ns-2's Linux agent opposite a receiver without SACK, whose duplicate acknowledgements tell it nothing.
-    Timer,
 }
 
 impl Recovery {
     /// Whether the two ends use SACK.
     pub fn has_sack(self) -> bool {
-        matches!(self, Recovery::Rack | Recovery::Sack | Recovery::SackClassic | Recovery::Ns2Linux)
+        matches!(self, Recovery::Rack | Recovery::Sack | Recovery::SackClassic)
     }
+}
+
+/// What only ns-3.37's socket has. The switches are there to show what each of its peculiarities does to an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ns3 {
+    /// `TcpRecoveryOps`.
+    pub recovery: Ns3Recovery,
+    /// RTT samples and one-way delays go by the echoed timestamp (RFC 7323), that of the oldest segment acknowledged; otherwise by
+    /// the newest, as in Linux.
+    pub echoed_rtt: bool,
+    /// The algorithm is told the smoothed RTT as the sample; otherwise the sample.
+    pub smoothed_rtt: bool,
+    /// Windows grow only while they are the limit, as by Linux and RFC 7661; ns-3 lets them grow whatever the peer permits.
+    pub validated: bool,
+}
+
+impl Default for Ns3 {
+    fn default() -> Ns3 {
+        Ns3 { recovery: Ns3Recovery::Prr, echoed_rtt: true, smoothed_rtt: true, validated: false }
+    }
+}
+
+/// How ns-3's window falls during a recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ns3Recovery {
+    /// `TcpPrrRecovery`.
+    #[default]
+    Prr,
+    /// `TcpClassicRecovery`.
+    Classic,
+}
+
+/// What only ns-2's agents have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ns2 {
+    /// Which agent sends.
+    pub agent: Ns2Agent,
+    /// The sink reports what arrives out of order (`TCPSink/Sack1`); otherwise the Linux agent knows losses by its timer alone.
+    pub sack: bool,
+    /// Each acknowledgement is an RTT sample (`timestamps_`); otherwise one segment a round is timed.
+    pub timestamps: bool,
+    /// No handshake: the SYN is the first segment of the initial window, and the others do not wait for it.
+    pub one_way: bool,
+}
+
+impl Default for Ns2 {
+    fn default() -> Ns2 {
+        Ns2 { agent: Ns2Agent::Linux, sack: false, timestamps: false, one_way: true }
+    }
+}
+
+/// The agents of ns-2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ns2Agent {
+    /// `Agent/TCP/Linux`: Linux 2.6.22's congestion controls.
+    #[default]
+    Linux,
+    /// `Agent/TCP/Reno`.
+    Reno,
 }
 
 /// The uTP of a flow; the defaults are libutp's.
@@ -355,6 +421,12 @@ impl Flow {
         rule((1..=LARGEST_MSS).contains(&self.tcp.mss), "tcp.mss", "must be between 1 and 65483: an IP packet's 64 KiB less the headers")?;
         rule(self.tcp.window_scale <= 14, "tcp.window_scale", "must be at most 14 (RFC 7323)")?;
         rule((1..=2).contains(&self.tcp.delayed_ack), "tcp.delayed_ack", "must be 1 (every segment) or 2")?;
+        let tcp = &self.tcp;
+        rule(tcp.ns3.is_none() || tcp.stack == Stack::Ns3, "tcp.ns3", "does nothing without `stack = \"ns3\"`")?;
+        rule(tcp.ns2.is_none() || tcp.stack == Stack::Ns2, "tcp.ns2", "does nothing without `stack = \"ns2\"`")?;
+        let ours = matches!(tcp.stack, Stack::Linux | Stack::Rfc);
+        rule(ours || tcp.recovery.is_none(), "tcp.recovery", "is for the stacks linux and rfc")?;
+        rule(ours || tcp.rto.is_none(), "tcp.rto", "is for the stacks linux and rfc; `min_rto_ms` is for all")?;
         rule((1..=9000).contains(&self.utp.payload_bytes), "utp.payload_bytes", "must be between 1 and 9000")?;
         rule(self.utp.min_rto_ms >= 1.0 && self.utp.tick_ms >= 1.0, "utp", "`min_rto_ms` and `tick_ms` must be at least 1")?;
         rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")?;

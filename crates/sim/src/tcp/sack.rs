@@ -4,6 +4,7 @@
 mod ghosts;
 
 use super::rate::Stamp;
+use crate::endpoint::Note;
 use ghosts::Ghosts;
 
 /// Where an outstanding segment is.
@@ -40,30 +41,6 @@ pub struct Segment {
 }
 
 const NONE: u32 = u32::MAX;
-
-/// What became of a transmission, for who watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// It left.
-    Sent {
-        /// The how-manieth transmission it is.
-        order: u32,
-        /// The segment.
-        seq: u32,
-        /// Its payload.
-        len: u32,
-    },
-    /// The receiver has the segment.
-    Delivered {
-        /// Its last transmission.
-        order: u32,
-    },
-    /// It was given up.
-    Lost {
-        /// Its last transmission.
-        order: u32,
-    },
-}
 
 /// All outstanding segments `una..nxt`.
 #[derive(Debug)]

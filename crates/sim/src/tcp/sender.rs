@@ -6,7 +6,7 @@ mod config;
 mod ns3;
 mod recovery;
 
-pub use config::{Detection, Reduction, SenderConfig, SenderStats};
+pub use config::{Detection, Reduction, SenderConfig};
 
 use lowtide_cc::{Controller, Recovery, Restart, Snapshot};
 use lowtide_net::Ecn;
@@ -19,9 +19,10 @@ use super::rack::Rack;
 use super::rate::DeliveryClock;
 use super::rate::ns3::Sampler;
 use super::rto::RtoEstimator;
-use super::sack::{Note, Scoreboard};
+use super::sack::Scoreboard;
 use super::undo::Undo;
 use super::usage::WindowUse;
+use crate::endpoint::{Note, SenderStats};
 use crate::packet::{Kind, Packet, TCP_HEADER};
 
 #[derive(Clone, Copy, Debug)]

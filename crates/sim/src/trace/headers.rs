@@ -101,9 +101,9 @@ fn ip_header(packet: &Packet, from: Ipv4Addr, to: Ipv4Addr, protocol: u32, into:
 /// What follows the ports.
 fn tcp_rest(packet: &Packet, connection: &Connection, heard: Time, into: &mut Vec<u8>) {
     let (sender, receiver) = (initial(packet.flow, 1), initial(packet.flow, 2));
-    let scale = connection.spec.receiver.scale;
+    let scale = connection.spec.wire.scale;
     let field = |window: u32| (window >> scale).min(0xffff) as u16;
-    let ecn = connection.spec.sender.ecn;
+    let ecn = connection.spec.wire.ecn;
     let after_syn = sender.wrapping_add(1);
     let (seq, ack, flags, window) = match packet.kind {
         Kind::Syn => (sender, 0, if ecn { SYN | ECE | CWR } else { SYN }, 0xffff),
@@ -114,12 +114,7 @@ fn tcp_rest(packet: &Packet, connection: &Connection, heard: Time, into: &mut Ve
             (receiver.wrapping_add(1), after_syn.wrapping_add(offset(packet.seq, connection)), seen, field(packet.window))
         }
         // The sender receives nothing: its own window never changes.
-        _ => (
-            after_syn.wrapping_add(offset(packet.seq, connection)),
-            receiver.wrapping_add(1),
-            ACK,
-            field(connection.spec.receiver.window()),
-        ),
+        _ => (after_syn.wrapping_add(offset(packet.seq, connection)), receiver.wrapping_add(1), ACK, field(connection.spec.wire.window)),
     };
     let flags = if packet.fin { flags | FIN } else { flags };
     into.extend(seq.to_be_bytes());
@@ -142,10 +137,10 @@ fn options(packet: &Packet, connection: &Connection, heard: Time, after_syn: u32
     timestamps.extend(echo.to_be_bytes());
     if matches!(packet.kind, Kind::Syn | Kind::SynAck) {
         into.extend([2, 4]);
-        into.extend((connection.spec.sender.mss as u16 + 12).to_be_bytes());
-        into.extend(if connection.spec.receiver.sack { [4, 2] } else { [1, 1] });
+        into.extend((connection.spec.wire.mss as u16 + 12).to_be_bytes());
+        into.extend(if connection.spec.wire.sack { [4, 2] } else { [1, 1] });
         into.extend(timestamps);
-        into.extend([1, 3, 3, connection.spec.receiver.scale]);
+        into.extend([1, 3, 3, connection.spec.wire.scale]);
         return;
     }
     into.extend([1, 1]);
@@ -162,7 +157,7 @@ fn options(packet: &Packet, connection: &Connection, heard: Time, after_syn: u32
 
 /// The first byte of segment `number`; a transfer's last segment may be short, and what follows it counts its FIN.
 fn offset(number: u32, connection: &Connection) -> u32 {
-    let bytes = u64::from(number) * u64::from(connection.spec.sender.mss);
+    let bytes = u64::from(number) * u64::from(connection.spec.wire.mss);
     match connection.spec.app {
         App::Bytes(all) if bytes >= all => (all + 1) as u32,
         _ => bytes as u32,

@@ -11,11 +11,10 @@ use lowtide_units::{Span, Time};
 use serde_json::{Map, Value, json};
 
 use super::{Cast, Connection, Step, Watcher};
-use crate::endpoint::SendingEnd;
+use crate::endpoint::{Note, SendingEnd};
 use crate::flow::Flow;
 use crate::link::Link;
 use crate::packet::{Kind, Packet, TCP_HEADER};
-use crate::tcp::sack::Note;
 
 /// Where the files are, one a connection.
 pub const FOLDER: &str = "qlog";
@@ -89,7 +88,7 @@ impl Watcher for Logs {
         let log = &mut self.logs[id];
         if let Some(sender) = &mut flow.sender {
             log.begin(&self.cast.connections[id]);
-            log.notes(now, sender, u64::from(flow.spec.sender.mss));
+            log.notes(now, sender, u64::from(flow.spec.wire.mss));
             log.metrics(now, sender, flow.stats.last_rtt);
             self.write(id, BUFFER);
         } else {

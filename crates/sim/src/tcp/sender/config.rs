@@ -136,20 +136,3 @@ impl SenderConfig {
         }
     }
 }
-
-/// Counters of one sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderStats {
-    /// Segments sent again.
-    pub retransmits: u64,
-    /// Segments declared lost.
-    pub losses: u64,
-    /// Acknowledgements that the congestion control was told of.
-    pub acks: u64,
-    /// Reductions given back.
-    pub undone: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Times the congestion control was told of congestion.
-    pub episodes: u64,
-}
