@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lowtide_kernel::cgroup::Group;
 use lowtide_kernel::probe::{Feature, Features};
-use lowtide_kernel::{Config, Receiver};
+use lowtide_kernel::{Config, Receiver, Verified};
 use serde::Serialize;
 
 use crate::hierarchy;
@@ -25,13 +25,18 @@ struct Report {
     features: Vec<Feature>,
     /// Why the programs would not load and attach when it was tried; not tried where something is missing.
     refusal: Option<String>,
+    /// What loading them took the kernel's verifier.
+    programs: Vec<Verified>,
 }
 
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let _hierarchy = hierarchy::reach();
     let features = Features::detect();
-    let refusal = features.ready().then(attempt).and_then(Result::err).map(|e| format!("{e:#}"));
-    let report = Report { schema: 1, ready: features.ready() && refusal.is_none(), features: features.list, refusal };
+    let (programs, refusal) = match features.ready().then(attempt).transpose() {
+        Ok(programs) => (programs.unwrap_or_default(), None),
+        Err(e) => (Vec::new(), Some(format!("{e:#}"))),
+    };
+    let report = Report { schema: 1, ready: features.ready() && refusal.is_none(), features: features.list, refusal, programs };
     match args.json {
         true => stdout::line(serde_json::to_string_pretty(&report)?)?,
         false => stdout::print(text(&report))?,
@@ -40,13 +45,18 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Loads and attaches to an empty group, and takes it all away again: the only certain answer.
-fn attempt() -> anyhow::Result<()> {
+fn attempt() -> anyhow::Result<Vec<Verified>> {
     let group = Group::create("doctor")?;
-    Receiver::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() }).map(drop)
+    let receiver = Receiver::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() })?;
+    Ok(receiver.verified())
 }
 
 fn text(report: &Report) -> String {
     let mut text: String = report.features.iter().map(line).collect();
+    if !report.programs.is_empty() {
+        let each: Vec<String> = report.programs.iter().map(|p| format!("{} {}", p.name, p.followed)).collect();
+        text += &format!("{:8} {:16} instructions the verifier followed: {}\n", "ok", "BPF programs", each.join(", "));
+    }
     text += &match (&report.refusal, report.ready) {
         (Some(why), _) => format!("\n`lowtide run` cannot work here: {why}\n"),
         (None, false) => "\n`lowtide run` cannot work here until what is MISSING is there.\n".to_owned(),
@@ -95,7 +105,7 @@ mod tests {
         let features = Features { list: vec![feature("BTF", false, true), feature("tcx", false, false), feature("JIT", true, false)] };
         let why = explain(&features);
         assert!(why.contains("BTF: state of BTF\n    → get it") && !why.contains("tcx"), "{why}");
-        let text = text(&Report { schema: 1, ready: false, features: features.list, refusal: None });
+        let text = text(&Report { schema: 1, ready: false, features: features.list, refusal: None, programs: Vec::new() });
         let starts: Vec<&str> = text.lines().filter_map(|l| l.split_whitespace().next()).collect();
         assert_eq!(starts, ["MISSING", "→", "without", "→", "ok", "`lowtide"]);
     }

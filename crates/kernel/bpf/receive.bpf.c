@@ -40,16 +40,22 @@ INLINE int parse_received(struct __sk_buff *skb, struct place *place, struct seg
 	return 0;
 }
 
-// Tells the path and lets it set the flow's share.
-INLINE void tell(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, const struct rx_seen *seen, u64 now)
+// Tells the path and lets it set the flow's share. A function of its own for the verifier, as above; it looks the socket up again,
+// for older kernels pass no socket to such a function.
+__attribute__((noinline)) int tell(struct __sk_buff *skb, struct rx *f, const struct rx_seen *seen, u64 now)
 {
-	struct path_entry *entry = path_of(sk);
+	struct bpf_sock *sk = skb->sk;
+	struct bpf_tcp_sock *tp = sk ? bpf_tcp_sock(sk) : 0;
+	struct path_entry *entry;
 	u64 queueing, yielded, loss;
 	u32 slowdowns;
 
+	if (!tp || !f || !seen)
+		return 0;
+	entry = path_of(sk);
 	if (!entry) { // No room for another path: this flow is left to the kernel.
 		f->share = CONTROL_MAX_WINDOW;
-		return;
+		return 0;
 	}
 	bpf_spin_lock(&entry->lock);
 	slowdowns = entry->path.slowdowns;
@@ -67,9 +73,10 @@ INLINE void tell(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock
 		f->published = now;
 		publish(skb, sk, tp, f, &entry->path);
 	}
+	return 0;
 }
 
-INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, struct rx *f, struct segment *seg)
+INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct rx *f, struct segment *seg)
 {
 	struct rx_in in = {};
 	struct rx_seen seen = {};
@@ -88,7 +95,7 @@ INLINE void received(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_
 		return;
 	if (path_tells(f, &seen, in.now)) {
 		count_flow(f, seen.got);
-		tell(skb, sk, tp, f, &seen, in.now);
+		tell(skb, f, &seen, in.now);
 	}
 }
 
@@ -118,7 +125,7 @@ int receive(struct __sk_buff *skb)
 		return 1;
 	}
 	if (seg.payload && !(seg.flags & (TCP_SYN | TCP_RST)) && (seg.timestamps || !f->rx.timestamps))
-		received(skb, sk, tp, &f->rx, &seg);
+		received(skb, tp, &f->rx, &seg);
 	if (seg.flags & TCP_FIN)
 		count_rest(&f->rx);
 	return 1;

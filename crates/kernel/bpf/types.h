@@ -31,6 +31,15 @@ typedef uint64_t u64;
 INLINE u64 min_u64(u64 a, u64 b) { return a < b ? a : b; }
 INLINE u64 max_u64(u64 a, u64 b) { return a > b ? a : b; }
 
+// 1 if a < b, else 0, without a branch: the borrow of a - b.
+INLINE u64 is_less_u64(u64 a, u64 b)
+{
+	u64 borrow = ((~a & b) | ((~a | b) & (a - b))) >> 63;
+
+	OPAQUE(borrow);
+	return borrow;
+}
+
 // Serial arithmetic (RFC 1982) for sequence numbers and timestamps: a is after b.
 INLINE int after(u32 a, u32 b) { return (s32)(a - b) > 0; }
 INLINE int not_before(u32 a, u32 b) { return (s32)(a - b) >= 0; }

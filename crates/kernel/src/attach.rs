@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::cgroup::Group;
 use crate::interfaces::{Interfaces, has_tcx};
 use crate::load::{Programs, descriptor};
-use crate::stats::{FlowSnapshot, Totals};
+use crate::stats::{FlowSnapshot, Totals, Verified};
 use crate::target::Target;
 
 /// What a group is told at birth.
@@ -64,6 +64,11 @@ impl Receiver {
     /// Interfaces the outgoing side is attached to now.
     pub fn interfaces(&self) -> usize {
         self.interfaces.count()
+    }
+
+    /// What loading the programs took the kernel's verifier.
+    pub fn verified(&self) -> Vec<Verified> {
+        self.programs.verified()
     }
 
     /// Every flow that is open now.

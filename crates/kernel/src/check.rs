@@ -7,6 +7,7 @@ use libbpf_rs::{Object, ProgramInput};
 
 use crate::attach::Config;
 use crate::load;
+use crate::stats::Verified;
 
 /// The programs in the kernel, attached to nothing.
 #[derive(Debug)]
@@ -21,6 +22,11 @@ impl Bench {
     /// The kernel refuses them.
     pub fn load(config: &Config) -> Result<Bench> {
         Ok(Bench { object: load::load(config, true)? })
+    }
+
+    /// What loading them took the kernel's verifier.
+    pub fn verified(&self) -> Vec<Verified> {
+        load::verified(&self.object)
     }
 
     /// What the outgoing program makes of an Ethernet frame of a flow that may have 2920 bytes in flight.

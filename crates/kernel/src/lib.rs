@@ -16,5 +16,5 @@ pub use lowtide_window as native;
 pub use lowtide_window::Phase;
 
 pub use attach::{Config, Receiver};
-pub use stats::{FlowSnapshot, Mode, Totals};
+pub use stats::{FlowSnapshot, Mode, Totals, Verified};
 pub use target::Target;

@@ -2,16 +2,18 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, anyhow, bail};
+use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, Program};
 
 use crate::attach::Config;
 use crate::interfaces::has_tcx;
-use crate::stats::{FlowSnapshot, Totals};
+use crate::stats::{FlowSnapshot, Totals, Verified};
 use crate::wire;
 
 /// What clang made of bpf/receive.bpf.c.
@@ -97,6 +99,11 @@ impl Programs {
         Ok(wire::totals(&per_cpu.unwrap_or_default()))
     }
 
+    /// What loading the programs took the kernel's verifier.
+    pub(crate) fn verified(&self) -> Vec<Verified> {
+        verified(&self.object)
+    }
+
     fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>> {
         self.object.maps().find(|m| m.name().to_string_lossy().ends_with(name)).ok_or_else(|| anyhow!("the BPF object has no map `{name}`"))
     }
@@ -106,24 +113,33 @@ fn program<'a>(object: &'a Object, name: &str) -> Result<Program<'a>> {
     object.progs().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))
 }
 
-/// The object in the kernel, attached to nothing; with the program for `check` only when `testing`.
+/// The programs of `object` that are loaded. Before Linux 5.16 the kernel does not tell, and every number is 0.
+pub(crate) fn verified(object: &Object) -> Vec<Verified> {
+    let info = |id: u32| ProgInfoIter::default().find(|p| p.id == id);
+    object
+        .progs()
+        .filter_map(|p| Some((p.name().to_string_lossy().into_owned(), p.insn_cnt(), info(Program::id_from_fd(p.as_fd()).ok()?)?)))
+        .map(|(name, instructions, info)| Verified { name, instructions, followed: info.verified_insns })
+        .collect()
+}
+
+/// The object in the kernel, attached to nothing; for `check`, with every program, also those that are not for this kernel.
 pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
     let mut open =
         ObjectBuilder::default().name("lowtide")?.open_memory(&OBJECT.0).context("the BPF object in this binary cannot be opened")?;
     configure(&mut open, config)?;
+    let level = std::env::var(LOG).ok().and_then(|level| level.parse().ok()).unwrap_or(0);
     for mut program in open.progs_mut() {
         let wanted = match program.name().to_str() {
             Some("transmit_tcx") => has_tcx(),
-            Some("transmit_clsact") => !has_tcx(),
+            Some("transmit_clsact") => testing || !has_tcx(),
             Some("transmit_test") => testing,
             _ => true,
         };
         program.set_autoload(wanted);
+        program.set_log_level(level);
     }
-    let everything = std::env::var_os(LOG).is_some();
-    if !everything {
-        libbpf_rs::set_print(Some((PrintLevel::Warn, overhear)));
-    }
+    libbpf_rs::set_print(Some(if level > 0 { (PrintLevel::Debug, print) } else { (PrintLevel::Warn, overhear) }));
     open.load().map_err(|e| {
         let said = SAID.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default();
         let why = reason(&said).map_or_else(String::new, |line| format!(": {line}"));
@@ -131,7 +147,7 @@ pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
     })
 }
 
-/// Set, libbpf prints what it has to say.
+/// The verifier's log level (bpf(2): 1 what it follows, 2 every state, 4 its statistics); libbpf prints what it says.
 const LOG: &str = "LOWTIDE_VERIFIER_LOG";
 
 /// What libbpf has said: on a refusal that is a screen of registers, of which one line is for people.
@@ -141,6 +157,10 @@ fn overhear(_level: PrintLevel, text: String) {
     if let Ok(mut said) = SAID.lock() {
         *said += &text;
     }
+}
+
+fn print(_level: PrintLevel, text: String) {
+    let _closed = io::stderr().write_all(text.as_bytes());
 }
 
 /// The verifier's last word before its statistics.

@@ -83,3 +83,14 @@ pub struct Totals {
     /// Packets that could not be parsed completely and passed untouched.
     pub unparsed: u64,
 }
+
+/// What a program cost the kernel's verifier, the larger part of what starting takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// The program.
+    pub name: String,
+    /// Instructions it has.
+    pub instructions: usize,
+    /// Instructions the verifier followed, each as often as ways lead to it ("processed" in its log; the kernel's limit is 10⁶).
+    pub followed: u32,
+}

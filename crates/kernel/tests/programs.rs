@@ -101,6 +101,23 @@ fn a_hundred_thousand_random_and_torn_packets_never_fail() {
     assert!(changed > 5_000, "only {changed} packets were lowered: the test misses its target");
 }
 
+/// Most of what `lowtide run` takes to start is the verifier's time, which grows with the instructions that it follows. The bounds
+/// are about half as much again as Linux 6.18 follows; docs/run.md has the numbers of other kernels.
+#[test]
+fn the_verifier_follows_no_program_further_than_its_bound() {
+    let Some(bench) = bench() else { return };
+    let bound = |name: &str| match name {
+        "receive" => 80_000,
+        "connection" => 1_000,
+        _ => 6_000, // the outgoing ones
+    };
+    let verified = bench.verified();
+    assert_eq!(verified.len(), 5, "{verified:?}");
+    for program in verified {
+        assert!((1..=bound(&program.name)).contains(&program.followed), "{program:?}: more than {}", bound(&program.name));
+    }
+}
+
 fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0))).sum()
 }
