@@ -44,6 +44,12 @@ pub trait Controller: fmt::Debug + Send {
         None
     }
 
+    /// Whether it wants to hear of losses with every acknowledgement that shows some, because it has a gate of its own, and of
+    /// timeouts of an idle connection. Others are told once per window of data.
+    fn hears_every_loss(&self) -> bool {
+        false
+    }
+
     /// Who limits sending during fast recovery.
     fn recovery(&self) -> Recovery {
         Recovery::Host

@@ -188,6 +188,10 @@ impl Controller for Libutp {
         self.packet = u64::from(mss);
     }
 
+    fn hears_every_loss(&self) -> bool {
+        true
+    }
+
     fn cwnd(&self) -> u64 {
         self.window
     }

@@ -186,13 +186,11 @@ fn app(flow: &Flow) -> Result<App, String> {
 /// libutp repair it.
 fn utp(flow: &Flow) -> lowtide_utp::Config {
     let once = flow.utp.repair.map_or(flow.cc == "libutp", |repair| repair == Repair::Once);
-    let own_gate = flow.cc.starts_with("libutp");
     lowtide_utp::Config {
         packet: flow.utp.payload_bytes,
         min_rto: Span::from_millis_f64(flow.utp.min_rto_ms),
         tick: Span::from_millis_f64(flow.utp.tick_ms),
         repair: if once { lowtide_utp::Repair::Once } else { lowtide_utp::Repair::ByTime },
-        episodes: if own_gate { lowtide_utp::Episodes::EveryRepair } else { lowtide_utp::Episodes::PerWindow },
         ..lowtide_utp::Config::default()
     }
 }

@@ -43,9 +43,10 @@ impl UtpEnd {
     pub fn poll(&mut self, now: Time) -> Option<Packet> {
         let transmit = self.connection.poll(now)?;
         // A mask that reports nothing (all that is held lies beyond it) says no more than none.
-        let Numbered { header, sack, payload } = Numbered { sack: transmit.packet.sack.filter(|sack| !sack.is_empty()), ..transmit.packet };
+        let packet = Numbered { sack: transmit.packet.sack.filter(|sack| !sack.is_empty()), ..transmit.packet };
+        let Numbered { header, sack, .. } = packet;
         let utp = Utp { header, mask: sack.map_or(0, Sack::mask), back: self.accepted };
-        let mut packet = Packet::new(self.flow, Kind::Utp(utp), (Numbered { header, sack, payload }).bytes() as u32 + UDP_HEADER, now);
+        let mut packet = Packet::new(self.flow, Kind::Utp(utp), packet.bytes() as u32 + UDP_HEADER, now);
         packet.seq = u32::from(header.seq);
         packet.retransmission = transmit.again;
         packet.fin = header.kind == Type::Fin;
@@ -69,7 +70,7 @@ impl UtpEnd {
 /// A packet of the simulation as uTP sees it: payload is what its size leaves beside the headers.
 pub(crate) fn numbered(packet: &Packet) -> Option<Numbered> {
     let Kind::Utp(Utp { header, mask, .. }) = packet.kind else { return None };
-    let head = Numbered { header, sack: (mask != 0).then(|| Sack::from_mask(mask)), payload: 0 };
+    let head = Numbered { header, sack: (mask != 0).then(|| Sack::from_mask(mask)), ..Numbered::default() };
     let payload = packet.size - UDP_HEADER - head.head_bytes() as u32;
     Some(Numbered { payload: payload as u16, ..head })
 }

@@ -2,19 +2,21 @@
 
 use lowtide_units::Span;
 
-/// A connection's parameters; the defaults are libutp's (commit 3110314; spec B.1).
+use crate::mtu::PathMtu;
+
+/// A connection's parameters; the defaults are libutp's (commit 3110314, utp_internal.cpp).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// Payload of a full packet: what IPv4 over Ethernet with room for PPPoE, GRE and Teredo leaves, less the header.
     pub packet: u16,
+    /// Between which limits the path is asked for the largest datagram it carries; none: every packet is as large as `packet` says.
+    pub path_mtu: Option<PathMtu>,
     /// The floor of the retransmission timeout: 1 s.
     pub min_rto: Span,
     /// Timers are looked at this often, and when packets arrive: TIMEOUT_CHECK_INTERVAL, 500 ms.
     pub tick: Span,
     /// What happens to a retransmission that is lost.
     pub repair: Repair,
-    /// How often the congestion control hears of losses.
-    pub episodes: Episodes,
     /// Bytes in flight at most (opt_sndbuf).
     pub send_buffer: u64,
     /// Bytes of the receive buffer (opt_rcvbuf).
@@ -30,23 +32,14 @@ pub enum Repair {
     ByTime,
 }
 
-/// How often the congestion control hears of losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Episodes {
-    /// With every acknowledgement that made something be sent again: libutp's control has a gate of its own.
-    EveryRepair,
-    /// Once per window of data: the contract of all others.
-    PerWindow,
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
             packet: 1382,
+            path_mtu: None,
             min_rto: Span::from_millis(1000),
             tick: Span::from_millis(500),
             repair: Repair::Once,
-            episodes: Episodes::EveryRepair,
             send_buffer: 1 << 20,
             receive_buffer: 1 << 20,
         }

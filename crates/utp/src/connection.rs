@@ -14,13 +14,17 @@ use lowtide_units::{Span, Time};
 
 use crate::config::Config;
 use crate::delay::Delays;
-use crate::header::Packet;
+use crate::header::{HEADER_BYTES, Header, Kind, Packet};
 use crate::incoming::Incoming;
 pub use crate::incoming::Placement;
 use crate::loss::Repairs;
+use crate::mtu::Search;
 use crate::outgoing::Outgoing;
 use crate::rto::Timer;
 pub use open::Open;
+
+/// A retransmitted FIN comes after 1 s at the earliest and after 3 s again (the peer's timeout, and its tick of 500 ms).
+const LINGER: Span = Span::from_secs(4);
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +35,7 @@ pub enum State {
     SynReceived,
     /// Both ends know of each other.
     Connected,
-    /// Everything up to our FIN has been acknowledged.
+    /// Everything up to our FIN has been acknowledged, and the peer's has come, unless the host wants to read no more.
     Closed,
     /// It came to a bad end.
     Failed(Failure),
@@ -49,6 +53,9 @@ pub enum Failure {
     /// The peer answered the SYN with a reset.
     #[error("refused by the peer")]
     Refused,
+    /// The host gave up.
+    #[error("given up")]
+    Aborted,
 }
 
 /// What became of a packet that arrived.
@@ -71,6 +78,8 @@ pub struct Transmit {
     pub offset: u64,
     /// It left before.
     pub again: bool,
+    /// It must not be fragmented: it asks what the path carries. Others may be, since a packet cannot be cut again.
+    pub probe: bool,
 }
 
 /// Counters of one connection.
@@ -97,9 +106,10 @@ pub struct Connection {
     delays: Delays,
     timer: Timer,
     repairs: Repairs,
+    mtu: Option<Search>,
     /// After a timeout the oldest packet is sent again with each acknowledgement (`fast_timeout`).
     fast_timeout: bool,
-    /// Episodes::PerWindow: the next one begins with the loss of this packet or a later one.
+    /// The next congestion episode begins with the loss of this packet or a later one.
     recover: u16,
     /// A send was refused because a window was full since the congestion control was told last.
     limited: bool,
@@ -114,10 +124,14 @@ pub struct Connection {
     written: u64,
     cut: u64,
     closing: bool,
+    /// The host reads no more: the peer's end is not waited for.
+    deaf: bool,
     fin_sent: bool,
     ack_due: bool,
     keep_alive_due: bool,
+    close_reason: Option<u16>,
     opened: Time,
+    closed: Time,
     checked: Time,
     woken: Time,
     last_sent: Time,
@@ -148,17 +162,64 @@ impl Connection {
         self.written = self.cut;
     }
 
-    /// Nothing more will be written: a FIN follows what is.
-    pub fn close(&mut self) {
+    /// Nothing more will be written: a FIN follows what is. What the peer sends is still received, to its own FIN.
+    pub fn shutdown(&mut self) {
         self.closing = true;
     }
 
-    /// The host holds `bytes` received and not read; a window that was closed and opens is told at once.
-    pub fn set_unread(&mut self, bytes: u32) {
+    /// Nothing more will be written or read: a FIN follows what is, and the peer's is not waited for.
+    pub fn close(&mut self) {
+        self.closing = true;
+        self.deaf = true;
+    }
+
+    /// Gives up: the packet that tells the peer so.
+    pub fn abort(&mut self, now: Time) -> Packet {
+        let reset = self.unnumbered(self.incoming.last(), now).packet;
+        self.state = State::Failed(Failure::Aborted);
+        Packet { header: Header { kind: Kind::Reset, ..reset.header }, sack: None, ..reset }
+    }
+
+    /// The host holds `bytes` received and not read. A window that opens is told when it was too small for a packet, or when it has
+    /// opened by half the buffer (RFC 9293, sec. 3.8.6.2.2). Whether something is to be told now.
+    pub fn set_unread(&mut self, bytes: u32) -> bool {
         self.unread = bytes;
-        if self.window() > self.told_window {
+        let opened = self.window().saturating_sub(self.told_window);
+        let was_shut = self.told_window < u32::from(self.config.packet) && opened > 0;
+        if was_shut || opened >= self.config.receive_buffer / 2 {
             self.ack_due = true;
         }
+        self.ack_due
+    }
+
+    /// Everything written and the FIN behind it have been acknowledged.
+    pub fn is_flushed(&self) -> bool {
+        self.fin_sent && self.out.is_empty()
+    }
+
+    /// Bytes written that are in no packet yet.
+    pub fn unsent(&self) -> u64 {
+        self.written - self.cut
+    }
+
+    /// Why the peer closed, if it said so (libtorrent's `close_reason_t`).
+    pub fn close_reason(&self) -> Option<u16> {
+        self.close_reason
+    }
+
+    /// Whether nothing that could still arrive needs an answer of this connection: the host may forget it. After a FIN each way it
+    /// stays for a while, to acknowledge the peer's again.
+    pub fn is_forgettable(&self, now: Time) -> bool {
+        match self.state {
+            State::Failed(_) => true,
+            State::Closed => !self.incoming.is_finished() || now.since(self.closed) >= LINGER,
+            _ => false,
+        }
+    }
+
+    /// Payload of a full packet now.
+    pub fn packet(&self) -> u16 {
+        self.mtu.as_ref().map_or(self.config.packet, |mtu| mtu.bytes() - HEADER_BYTES as u16)
     }
 
     /// Everything written has been acknowledged.

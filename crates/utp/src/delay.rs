@@ -1,4 +1,4 @@
-//! One-way delays of both directions (spec B.3): what is echoed to the peer, and what the congestion control is told of. The
+//! One-way delays of both directions (libutp `DelayHist`, `utp_process_incoming`): what is echoed to the peer, and what the congestion control is told of. The
 //! clocks of the two ends have nothing in common; timestamps wrap. Knows no windows.
 
 use lowtide_cc::libutp::DelayHistory;

@@ -1,4 +1,4 @@
-//! The wire format (BEP 29; spec J.1, J.2): a header of twenty bytes, a chain of extensions, payload. Knows no connection.
+//! The wire format (BEP 29): a header of twenty bytes, a chain of extensions, payload. Knows no connection.
 
 /// Bytes of a header without extensions.
 pub const HEADER_BYTES: usize = 20;
@@ -6,6 +6,7 @@ const VERSION: u8 = 1;
 /// Extension numbers.
 const SACK: u8 = 1;
 const EXTENSION_BITS: u8 = 2;
+const CLOSE_REASON: u8 = 3;
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +60,9 @@ pub struct Packet {
     pub header: Header,
     /// What has arrived out of order, if anything has.
     pub sack: Option<Sack>,
+    /// Why the peer closes, if it says so (libtorrent's extension 3, `close_reason_t`). Read, never written: libutp takes a packet
+    /// that begins with it for none of uTP.
+    pub close_reason: Option<u16>,
     /// Bytes of payload behind the extensions.
     pub payload: u16,
 }
@@ -176,28 +180,39 @@ impl Packet {
             seq: half(16),
             ack: half(18),
         };
-        let (sack, payload) = extensions(head[1], rest)?;
+        let (Extensions { sack, close_reason }, payload) = extensions(head[1], rest)?;
         // A UDP datagram has less than 65,536 bytes; a longer slice is none.
         let len = u16::try_from(payload.len()).map_err(|_| DecodeError::TooShort)?;
-        Ok((Packet { header, sack, payload: len }, payload))
+        Ok((Packet { header, sack, close_reason, payload: len }, payload))
     }
 }
 
-/// Follows the chain that begins with extension `next`: the last SACK in it, and what comes behind it. Unknown ones are skipped.
-fn extensions(mut next: u8, mut rest: &[u8]) -> Result<(Option<Sack>, &[u8]), DecodeError> {
-    let mut sack = None;
+/// What a packet's extensions say.
+#[derive(Default)]
+struct Extensions {
+    sack: Option<Sack>,
+    close_reason: Option<u16>,
+}
+
+/// Follows the chain that begins with extension `next`: the last of each kind in it, and what comes behind it. Unknown ones are skipped.
+fn extensions(mut next: u8, mut rest: &[u8]) -> Result<(Extensions, &[u8]), DecodeError> {
+    let mut found = Extensions::default();
     while next != 0 {
         let wrong = DecodeError::Extension(next);
         let (&[following, len], behind) = rest.split_first_chunk::<2>().ok_or(wrong)?;
         let (content, behind) = behind.split_at_checked(usize::from(len)).ok_or(wrong)?;
         match next {
-            SACK => sack = Some(Sack::from_wire(content).ok_or(wrong)?),
+            SACK => found.sack = Some(Sack::from_wire(content).ok_or(wrong)?),
             EXTENSION_BITS if len != 8 => return Err(wrong),
+            CLOSE_REASON => {
+                let &[_, _, high, low] = content else { return Err(wrong) };
+                found.close_reason = Some(u16::from_be_bytes([high, low]));
+            }
             _ => {}
         }
         (next, rest) = (following, behind);
     }
-    Ok((sack, rest))
+    Ok((found, rest))
 }
 
 #[cfg(test)]

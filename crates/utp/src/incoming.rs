@@ -8,6 +8,9 @@ use crate::seq::ahead;
 /// REORDER_BUFFER_MAX_SIZE: packets further ahead than this are ignored.
 pub(crate) const REACH: u16 = 1024;
 
+/// Places for packets that an idle connection may keep.
+const FEW: usize = 32;
+
 /// What became of a packet's payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
@@ -32,11 +35,12 @@ pub(crate) struct Incoming {
     /// Everything up to the FIN has come.
     finished: bool,
     delivered: u64,
+    held_bytes: u64,
 }
 
 impl Incoming {
     pub(crate) fn new(last: u16) -> Incoming {
-        Incoming { last, held: VecDeque::new(), end: None, finished: false, delivered: 0 }
+        Incoming { last, held: VecDeque::new(), end: None, finished: false, delivered: 0, held_bytes: 0 }
     }
 
     pub(crate) fn last(&self) -> u16 {
@@ -50,6 +54,11 @@ impl Incoming {
 
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// Payload bytes held behind a hole.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes
     }
 
     /// How many packets `seq` lies beyond the next one expected, around the wrap.
@@ -74,8 +83,13 @@ impl Incoming {
         self.deliver(len);
         let mut released = 0;
         while let Some(Some(len)) = self.held.pop_front() {
+            self.held_bytes -= u64::from(len);
             self.deliver(len);
             released += 1;
+        }
+        // An idle connection keeps no memory of a busy past.
+        if self.held.is_empty() && self.held.capacity() > FEW {
+            self.held = VecDeque::new();
         }
         (Placement::InOrder, released)
     }
@@ -86,6 +100,7 @@ impl Incoming {
         if self.end == Some(self.last) {
             self.finished = true;
             self.held.clear();
+            self.held_bytes = 0;
         }
     }
 
@@ -97,6 +112,7 @@ impl Incoming {
             return Placement::Refused;
         }
         self.held[at] = Some(len);
+        self.held_bytes += u64::from(len);
         Placement::Held
     }
 
@@ -114,9 +130,9 @@ impl Incoming {
 mod tests {
     use super::*;
 
-    /// J.2: acknowledging 100, holding 102, 104, 105, 106 is `1d 00 00 00`.
+    /// Acknowledging 100, holding 102, 104, 105, 106 is `1d 00 00 00`.
     #[test]
-    fn the_mask_of_the_sheet() {
+    fn the_mask_of_what_is_held() {
         let mut incoming = Incoming::new(100);
         assert_eq!(incoming.sack(), None);
         for seq in [106, 102, 105, 104] {

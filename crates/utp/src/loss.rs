@@ -1,4 +1,4 @@
-//! What a selective acknowledgement says is lost, and what of that is sent again (spec J.4, B.4, B.5). Knows no windows.
+//! What a selective acknowledgement says is lost, and what of that is sent again (libutp `selective_ack`; Al-Saadi 2018, sec. IV-B). Knows no windows.
 
 use crate::config::Repair;
 use crate::header::Sack;
@@ -42,8 +42,8 @@ impl Repairs {
             };
             if again && !sent.queued {
                 out.queue(seq);
-                // A lost retransmission is no second sign of congestion (B.5).
-                let counts = self.rule == Repair::Once || sent.transmissions == 1;
+                // A lost retransmission is no second sign of congestion.
+                let counts = (self.rule == Repair::Once || sent.transmissions == 1) && !sent.probe;
                 lost += if counts { u64::from(sent.len).max(1) } else { 0 };
             }
             if self.rule == Repair::Once {
@@ -105,7 +105,7 @@ mod tests {
         (again, lost)
     }
 
-    /// Test J.5: three packets behind the hole repair it, once.
+    /// three packets behind the hole repair it, once.
     #[test]
     fn libutp_repairs_a_packet_once() {
         let (mut out, mut repairs) = (outgoing(), Repairs::new(Repair::Once, 101));
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(repaired(&mut repairs, &mut out, 0xff), (vec![101], 0));
     }
 
-    /// Test J.6: `00 00 00 0e`: 26 holes below three set bits, four repairs per acknowledgement.
+    /// `00 00 00 0e`: 26 holes below three set bits, four repairs per acknowledgement.
     #[test]
     fn four_repairs_an_acknowledgement_from_the_lowest() {
         let (mut out, mut repairs) = (outgoing(), Repairs::new(Repair::Once, 101));

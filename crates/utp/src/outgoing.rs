@@ -10,6 +10,8 @@ use crate::seq::ahead;
 
 /// OUTGOING_BUFFER_MAX_SIZE: packets at most.
 pub(crate) const MOST: usize = 1024;
+/// Places for packets that an idle connection may keep.
+const FEW: usize = 8;
 /// What stands for the RTT of a packet that seems to be acknowledged before it was sent.
 const CLOCK_WENT_BACK: Span = Span::from_millis(50);
 
@@ -33,6 +35,8 @@ pub(crate) struct Sent {
     pub queued: bool,
     /// Acknowledged out of order.
     pub acked: bool,
+    /// Left as a probe of the path's MTU: its loss says nothing about congestion (RFC 8899, sec. 3).
+    pub probe: bool,
 }
 
 /// What an acknowledgement newly covers.
@@ -122,8 +126,16 @@ impl Outgoing {
             marked: false,
             queued: true,
             acked: false,
+            probe: false,
         });
         seq
+    }
+
+    /// Packet `seq` probes the path's MTU.
+    pub(crate) fn set_probe(&mut self, seq: u16) {
+        if let Some(sent) = self.get_mut(seq) {
+            sent.probe = true;
+        }
     }
 
     /// Packet `seq` is to leave again at once.
@@ -184,6 +196,10 @@ impl Outgoing {
     pub(crate) fn advance(&mut self) {
         while self.packets.front().is_some_and(|sent| sent.acked) {
             self.packets.pop_front();
+        }
+        // An idle connection keeps no memory of a busy past.
+        if self.packets.is_empty() && self.packets.capacity() > FEW {
+            self.packets = VecDeque::new();
         }
     }
 

@@ -1,4 +1,4 @@
-//! libutp's retransmission timer (spec B.4): whole milliseconds, a floor of a second, looked at on a coarse tick. Knows no packets.
+//! libutp's retransmission timer (`ack_packet`, `check_timeouts`): whole milliseconds, a floor of a second, looked at on a coarse tick. Knows no packets.
 
 use lowtide_units::{Span, Time};
 

@@ -4,7 +4,6 @@ use lowtide_cc::{Ack, Cause, Congestion};
 use lowtide_units::{Span, Time};
 
 use super::{Arrival, Connection, Failure, State};
-use crate::config::Episodes;
 use crate::header::{Kind, Packet};
 use crate::incoming::{Incoming, REACH};
 use crate::outgoing::{Sent, Tally};
@@ -19,12 +18,18 @@ impl Connection {
     /// A packet for this connection arrived; a SYN only if it is the one that opened it.
     pub fn on_packet(&mut self, packet: &Packet, now: Time) -> Arrival {
         let header = &packet.header;
-        if self.is_over() || (header.kind != Kind::Syn && !self.could_have_sent(header.ack)) {
+        if self.state == State::Closed {
+            // The acknowledgement of the peer's FIN was lost, or it would not come again.
+            self.ack_due |= header.kind == Kind::Fin;
             return Arrival::default();
         }
+        if self.is_over() || !self.could_have_come(packet) {
+            return Arrival::default();
+        }
+        self.close_reason = packet.close_reason.or(self.close_reason);
         let arrival = match header.kind {
             Kind::Reset => self.on_reset(),
-            // libutp ignores a repeated SYN: one answer lost ends the attempt. It is answered again here (J.3).
+            // libutp ignores a repeated SYN: one answer lost ends the attempt. It is answered again here (BEP 29).
             Kind::Syn => {
                 self.ack_due = self.state == State::SynReceived;
                 Arrival::default()
@@ -35,8 +40,19 @@ impl Connection {
         arrival
     }
 
+    /// Against blind injection: a packet acknowledges what was sent not long ago (`utp_process_incoming`). libutp takes any reset.
+    fn could_have_come(&self, packet: &Packet) -> bool {
+        let header = &packet.header;
+        match header.kind {
+            Kind::Syn => true,
+            // It repeats the number of the packet that it answers, which of a STATE is the next one.
+            Kind::Reset => header.ack == self.out.next() || self.could_have_acked(header.ack),
+            _ => self.could_have_acked(header.ack),
+        }
+    }
+
     /// Whether `ack` acknowledges a packet that was sent, and one not long gone.
-    fn could_have_sent(&self, ack: u16) -> bool {
+    fn could_have_acked(&self, ack: u16) -> bool {
         let last = self.out.next().wrapping_sub(1);
         let oldest = last.wrapping_sub(self.out.len() + ALLOWED);
         !before(last, ack) && !before(ack, oldest)
@@ -65,7 +81,7 @@ impl Connection {
         }
         self.on_acknowledgement(packet, now);
         match header.kind {
-            Kind::Data | Kind::Fin => self.on_numbered(packet),
+            Kind::Data | Kind::Fin => self.on_numbered(packet, now),
             _ => Arrival::default(),
         }
     }
@@ -83,7 +99,15 @@ impl Connection {
             self.zero_window_until = now + ZERO_WINDOW;
         }
         match (self.state, header.kind) {
-            (State::SynReceived, Kind::Data) | (State::SynSent, Kind::State) => self.state = State::Connected,
+            (State::SynSent, Kind::State) => {
+                self.state = State::Connected;
+                // If there is no data to send, this tells the peer that it may send (below).
+                self.ack_due = true;
+            }
+            // libutp waits for data. Who sends a STATE knows our number too, so it is no forged address either.
+            (State::SynReceived, Kind::Data | Kind::State) if header.ack == self.out.next().wrapping_sub(1) => {
+                self.state = State::Connected
+            }
             _ => {}
         }
         if before(self.repairs.from, header.ack.wrapping_add(1)) {
@@ -93,15 +117,35 @@ impl Connection {
         if before(self.recover, self.out.first()) {
             self.recover = self.out.first();
         }
-        if self.fin_sent && self.out.is_empty() {
-            self.state = State::Closed;
-        }
+        self.close_if_done(now);
         self.continue_after_timeout();
         if let Some(sack) = packet.sack {
             let lost = self.repairs.on_sack(&mut self.out, header.ack, sack);
+            self.judge_probe(now);
             if lost > 0 {
                 self.tell_loss(lost, in_flight, now);
             }
+        }
+    }
+
+    pub(super) fn close_if_done(&mut self, now: Time) {
+        if self.fin_sent && self.out.is_empty() && (self.deaf || self.incoming.is_finished()) && !self.is_over() {
+            self.state = State::Closed;
+            self.closed = now;
+        }
+    }
+
+    /// The probe of the path's MTU was lost if it is to be repaired, and was too large if nothing before it was lost.
+    fn judge_probe(&mut self, now: Time) {
+        let Some(mtu) = &mut self.mtu else { return };
+        let Some(seq) = mtu.probe().filter(|&seq| self.out.get(seq).is_some_and(|sent| sent.queued && sent.transmissions > 0)) else {
+            return;
+        };
+        if seq == self.out.first() {
+            mtu.lost(seq, now);
+            self.cc.on_mss(u32::from(self.packet()));
+        } else {
+            mtu.cancel();
         }
     }
 
@@ -136,6 +180,10 @@ impl Connection {
             self.timer.sample(now.since(at));
         }
         self.timer.restart(now);
+        if let Some(mtu) = self.mtu.as_mut().filter(|mtu| mtu.probe() == Some(seq)) {
+            mtu.arrived(seq, now);
+            self.cc.on_mss(u32::from(self.packet()));
+        }
     }
 
     fn tell_ack(&mut self, covered: &Tally, owd: Option<i64>, in_flight: u64, now: Time) {
@@ -160,7 +208,7 @@ impl Connection {
 
     /// libutp's order: the acknowledgement grows the window, then a loss halves it.
     fn tell_loss(&mut self, lost: u64, in_flight: u64, now: Time) {
-        if self.config.episodes == Episodes::PerWindow && before(self.out.first(), self.recover) {
+        if !self.cc.hears_every_loss() && before(self.out.first(), self.recover) {
             return;
         }
         self.recover = self.out.next();
@@ -181,9 +229,9 @@ impl Connection {
         }
     }
 
-    fn on_numbered(&mut self, packet: &Packet) -> Arrival {
+    fn on_numbered(&mut self, packet: &Packet, now: Time) -> Arrival {
         let seq = packet.header.seq;
-        if !matches!(self.state, State::Connected) {
+        if !matches!(self.state, State::Connected) || !self.has_room(packet) {
             return Arrival::default();
         }
         if packet.header.kind == Kind::Fin {
@@ -191,8 +239,16 @@ impl Connection {
         }
         let had_ended = self.incoming.is_finished();
         let (payload, released) = self.incoming.store(seq, packet.payload);
-        // A duplicate of what is held is not acknowledged (J.4).
+        // A duplicate of what is held is not acknowledged (libutp).
         self.ack_due |= payload != super::Placement::Refused;
+        self.close_if_done(now);
         Arrival { payload, released, end: self.incoming.is_finished() && !had_ended }
+    }
+
+    /// A peer that does not heed the window gets a second buffer's worth, since what was in flight when it closed, and the probes of
+    /// a closed window, must be taken. libutp takes everything.
+    fn has_room(&self, packet: &Packet) -> bool {
+        let kept = u64::from(self.unread) + self.incoming.held_bytes() + u64::from(packet.payload);
+        packet.payload == 0 || kept <= 2 * u64::from(self.config.receive_buffer)
     }
 }

@@ -1,10 +1,10 @@
-//! What a connection sends and when: repairs at once, the rest as the windows allow, acknowledgements last (spec J.5).
+//! What a connection sends and when: repairs at once, the rest as the windows allow, acknowledgements last (libutp `utp_writev`, `flush_packets`).
 
 use lowtide_units::Time;
 
 use super::{Connection, State, Transmit};
 use crate::delay::stamp;
-use crate::header::{Header, Kind, Packet};
+use crate::header::{HEADER_BYTES, Header, Kind, Packet};
 
 impl Connection {
     /// The next packet to leave now, until there is none.
@@ -35,7 +35,7 @@ impl Connection {
     /// Whether the windows refuse another full packet; that they did, and when, is remembered.
     fn refuses_packet(&mut self, now: Time) -> bool {
         let most = self.cc.cwnd().min(self.config.send_buffer).min(self.peer_window);
-        let refuses = self.out.is_full() || self.out.in_flight() + u64::from(self.config.packet) > most;
+        let refuses = self.out.is_full() || self.out.in_flight() + u64::from(self.packet()) > most;
         if refuses {
             self.limited = true;
             self.limited_at = Some(now);
@@ -48,9 +48,10 @@ impl Connection {
         if self.state != State::Connected || self.fin_sent {
             return None;
         }
-        let len = (self.written - self.cut).min(u64::from(self.config.packet)) as u16;
+        let full = self.packet();
+        let len = (self.written - self.cut).min(u64::from(full)) as u16;
         // Nagle: a short packet waits while others are outstanding, unless nothing can come to fill it.
-        let waits = len < self.config.packet && !self.out.is_empty() && !self.closing;
+        let waits = len < full && !self.out.is_empty() && !self.closing;
         if (len == 0 && !self.closing) || waits || self.refuses_packet(now) {
             return None;
         }
@@ -60,6 +61,9 @@ impl Connection {
         self.fin_sent = len == 0;
         let seq = self.out.push(if len == 0 { Kind::Fin } else { Kind::Data }, len, self.cut);
         self.cut += u64::from(len);
+        if self.mtu.as_mut().is_some_and(|mtu| mtu.send(seq, HEADER_BYTES as u16 + len)) {
+            self.out.set_probe(seq);
+        }
         Some(seq)
     }
 
@@ -69,13 +73,14 @@ impl Connection {
         self.stats.retransmits += u64::from(again);
         let id = if sent.kind == Kind::Syn { self.ids.0 } else { self.ids.1 };
         let header = Header { kind: sent.kind, connection_id: id, seq, ..self.header(now) };
-        Some(Transmit { packet: Packet { header, sack: None, payload: sent.len }, offset: sent.offset, again })
+        let packet = Packet { header, payload: sent.len, ..Packet::default() };
+        Some(Transmit { packet, offset: sent.offset, again, probe: sent.probe && !again })
     }
 
-    fn unnumbered(&mut self, ack: u16, now: Time) -> Transmit {
+    pub(super) fn unnumbered(&mut self, ack: u16, now: Time) -> Transmit {
         let header = Header { kind: Kind::State, seq: self.out.next(), ack, ..self.header(now) };
         let sack = self.incoming.sack().filter(|_| ack == self.incoming.last());
-        Transmit { packet: Packet { header, sack, payload: 0 }, offset: 0, again: false }
+        Transmit { packet: Packet { header, sack, ..Packet::default() }, offset: 0, again: false, probe: false }
     }
 
     /// What all packets that leave now have in common; whatever leaves acknowledges.

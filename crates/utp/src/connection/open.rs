@@ -1,4 +1,4 @@
-//! How a connection begins (spec J.3): numbers, ids, and the states before data flows.
+//! How a connection begins (BEP 29; libutp `utp_connect`, `utp_process_udp`): numbers, ids, and the states before data flows.
 
 use lowtide_cc::Controller;
 use lowtide_units::{Span, Time};
@@ -9,6 +9,7 @@ use crate::delay::Delays;
 use crate::header::{Kind, Packet};
 use crate::incoming::Incoming;
 use crate::loss::Repairs;
+use crate::mtu::Search;
 use crate::outgoing::Outgoing;
 use crate::rto::Timer;
 
@@ -57,6 +58,7 @@ impl Connection {
             delays: Delays::default(),
             timer: Timer::new(config.min_rto),
             repairs: Repairs::new(config.repair, seq),
+            mtu: config.path_mtu.map(Search::new),
             fast_timeout: false,
             recover: seq,
             limited: false,
@@ -68,10 +70,13 @@ impl Connection {
             written: 0,
             cut: 0,
             closing: false,
+            deaf: false,
             fin_sent: false,
             ack_due: false,
             keep_alive_due: false,
+            close_reason: None,
             opened: now,
+            closed: now,
             checked: now,
             woken: now,
             last_sent: now,

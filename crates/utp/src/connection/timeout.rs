@@ -1,17 +1,16 @@
-//! What happens without a packet: retransmission timeouts, keep-alive, the probe of a closed window (spec B.4, J.4, J.5).
+//! What happens without a packet: retransmission timeouts, keep-alive, the probe of a closed window (libutp `check_timeouts`).
 
 use lowtide_cc::{Cause, Congestion};
 use lowtide_units::{Span, Time};
 
 use super::{Connection, Failure, State};
-use crate::config::Episodes;
 
 /// Timeouts in a row after which the next one is the end; fewer while connecting.
 const MOST_TIMEOUTS: u32 = 4;
 const MOST_SYN_TIMEOUTS: u32 = 2;
 /// KEEPALIVE_INTERVAL.
 const KEEP_ALIVE: Span = Span::from_secs(29);
-/// libutp waits for ever for the first data of a connection that it accepted (J.3).
+/// libutp waits for ever for the first data of a connection that it accepted (its `rto_timeout` stays 0).
 const MOST_HALF_OPEN: Span = Span::from_secs(10);
 /// PACKET_SIZE: what a window of zero is taken for in the end.
 const PROBE_WINDOW: u64 = 1435;
@@ -40,6 +39,9 @@ impl Connection {
     }
 
     fn check(&mut self, now: Time) {
+        if let Some(mtu) = &mut self.mtu {
+            mtu.on_tick(now);
+        }
         if self.peer_window == 0 && now >= self.zero_window_until {
             self.peer_window = PROBE_WINDOW;
         }
@@ -57,6 +59,11 @@ impl Connection {
             self.state = State::Failed(Failure::TimedOut);
             return;
         }
+        if self.only_probe_is_lost(now) {
+            self.timer.start(now);
+            self.out.queue(self.out.first());
+            return;
+        }
         let outstanding = !self.out.is_empty();
         self.tell_timeout(outstanding, now);
         self.timer.back_off(now, outstanding);
@@ -70,9 +77,21 @@ impl Connection {
         }
     }
 
+    /// A probe of the path's MTU that nothing else went with: too large, and no sign of congestion.
+    fn only_probe_is_lost(&mut self, now: Time) -> bool {
+        let alone = (self.out.len() == 1).then(|| self.out.first());
+        let Some(mtu) = &mut self.mtu else { return false };
+        let lost = alone.is_some_and(|seq| mtu.lost(seq, now));
+        mtu.cancel();
+        if lost {
+            self.cc.on_mss(u32::from(self.packet()));
+        }
+        lost
+    }
+
     /// Once per episode; an idle connection's window decays with every timeout, which only libutp's control knows of.
     fn tell_timeout(&mut self, outstanding: bool, now: Time) {
-        let tell = if outstanding { self.timer.count() == 0 } else { self.config.episodes == Episodes::EveryRepair };
+        let tell = if outstanding { self.timer.count() == 0 } else { self.cc.hears_every_loss() };
         if tell {
             self.stats.episodes += u64::from(outstanding);
             // What is outstanding may be marked already, or carry no payload: it is not nothing.

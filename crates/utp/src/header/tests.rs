@@ -1,4 +1,4 @@
-//! The wire format against the bytes of the sheet, and against bytes of all kinds.
+//! The wire format against bytes worked out from the text, and against bytes of all kinds.
 
 use proptest::prelude::*;
 
@@ -10,9 +10,9 @@ fn encoded(packet: &Packet) -> Vec<u8> {
     bytes
 }
 
-/// J.1: DATA, id 0x1234, timestamp 1 000 000, difference 50 000, window 1 MiB, packet 2, acknowledging 9.
+/// DATA, id 0x1234, timestamp 1 000 000, difference 50 000, window 1 MiB, packet 2, acknowledging 9.
 #[test]
-fn a_header_as_the_sheet_spells_it() {
+fn a_header_of_known_bytes() {
     let header = Header {
         kind: Kind::Data,
         connection_id: 0x1234,
@@ -27,9 +27,9 @@ fn a_header_as_the_sheet_spells_it() {
     assert_eq!(hex, "01001234000f42400000c3500010000000020009");
 }
 
-/// J.2: acknowledging 100, holding 102, 103, 110, 133; and 102, 104, 105, 106.
+/// Acknowledging 100, holding 102, 103, 110, 133; and 102, 104, 105, 106.
 #[test]
-fn masks_as_the_sheet_spells_them() {
+fn masks_of_known_bytes() {
     let sack = Sack::from_wire(&[0x03, 0x01, 0x00, 0x80]).expect("four bytes");
     let held: Vec<u16> = (0..sack.len()).filter(|&k| sack.has(k)).map(|k| 102 + k).collect();
     assert_eq!(held, [102, 103, 110, 133]);
@@ -86,7 +86,12 @@ fn any_packet() -> impl Strategy<Value = Packet> {
         ack: numbers[1],
     });
     let sack = prop::option::of(prop::collection::vec(any::<u8>(), 1..=16));
-    (header, sack, 0u16..1400).prop_map(|(header, sack, payload)| Packet { header, sack: sack.and_then(|s| Sack::from_wire(&s)), payload })
+    (header, sack, 0u16..1400).prop_map(|(header, sack, payload)| Packet {
+        header,
+        sack: sack.and_then(|s| Sack::from_wire(&s)),
+        payload,
+        ..Packet::default()
+    })
 }
 
 proptest! {

@@ -33,6 +33,8 @@ pub(super) struct Pair {
     /// Every packet that left, with its time, unless nobody asks.
     pub sent: Vec<(Time, Packet)>,
     pub records: bool,
+    /// Datagrams larger than this are lost if they must not be fragmented.
+    pub drops_probes_above: Option<usize>,
     /// The acceptor was told of the end.
     pub ended: bool,
     /// When payload last arrived in order.
@@ -57,6 +59,7 @@ impl Pair {
             sends: 0,
             sent: Vec::new(),
             records: true,
+            drops_probes_above: None,
             ended: false,
             last_data: Time::ZERO,
         }
@@ -94,7 +97,9 @@ impl Pair {
                 if self.records {
                     self.sent.push((self.now, packet));
                 }
+                let too_large = transmit.probe && self.drops_probes_above.is_some_and(|most| packet.bytes() > most);
                 let (late, copies) = match fate(&packet) {
+                    _ if too_large => (Span::ZERO, 0),
                     Fate::Pass => (Span::ZERO, 1),
                     Fate::Lost => (Span::ZERO, 0),
                     Fate::Late => (Span::from_millis(25), 1),
