@@ -133,9 +133,7 @@ fn random_life(seed: u64) -> f64 {
             1 => pair.congestion(now, Cause::Ecn, window, srtt),
             2 => pair.congestion(now, Cause::Timeout, window, srtt),
             3 => {
-                // Some last so long that minutes of the base delay's history age out, or all of it.
-                let longest = if rng.random_range(0..4) == 0 { 15 * 60_000 * MS } else { 2_000 * MS };
-                let idle = rng.random_range(0..longest);
+                let idle = rng.random_range(0..2_000 * MS);
                 now += idle;
                 pair.restart(now, idle, 2 * srtt);
             }
