@@ -32,7 +32,7 @@ fn path(impair: ImpairConfig) -> PathConfig {
         queue: QueueConfig::DropTail(droptail::Config { ms: Some(500.0), ..droptail::Config::default() }),
         impair: ImpairConfig { delay_ms: 10.0, ..impair },
         header: 14,
-        seed: 7,
+        seed: lowtide_net::Seed::new(7),
         trace: None,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
 use anyhow::Result;
-use lowtide_net::{Drop, Fate, ImpairConfig, Impairments, Packet as _, Queue, QueueConfig, RateTrace, Transmitter};
+use lowtide_net::{Drop, Fate, ImpairConfig, Impairments, Packet as _, Queue, QueueConfig, RateTrace, Seed, Transmitter};
 use lowtide_units::{Rate, Span, Time};
 
 use crate::histogram::Histogram;
@@ -31,7 +31,7 @@ pub struct PathConfig {
     /// Bytes of link header that the bottleneck counts per packet.
     pub header: u32,
     /// Of everything random.
-    pub seed: u64,
+    pub seed: Seed,
 }
 
 /// What passed through one direction.
@@ -120,7 +120,7 @@ impl Path {
     /// A queue that cannot be built as configured.
     pub fn new(config: PathConfig, measure: Range<Time>) -> Result<Path> {
         Ok(Path {
-            queue: config.queue.build(config.rate, config.seed)?,
+            queue: config.queue.build(config.rate, config.seed.of("queue"))?,
             transmitter: Transmitter::new(config.rate),
             impairments: Impairments::new(&config.impair, config.seed),
             sending: None,
@@ -294,7 +294,7 @@ mod tests {
             queue: QueueConfig::DropTail(lowtide_net::droptail::Config { packets: Some(9), ..Default::default() }),
             impair: ImpairConfig::default(),
             header: 0,
-            seed: 1,
+            seed: Seed::new(1),
         };
         let mut pool = Pool::default();
         let mut path = Path::new(config, Time::from_millis(2000)..Time::from_millis(3000)).expect("possible");

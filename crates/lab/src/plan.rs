@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Result, bail, ensure};
-use lowtide_net::{ImpairConfig, RateTrace};
-use lowtide_scenario::scenario::{Dice, Direction, Dumbbell, Kind};
+use lowtide_net::{ImpairConfig, RateTrace, Seed};
+use lowtide_scenario::scenario::{Direction, Dumbbell, Kind};
 use lowtide_scenario::{Flow, Scenario, Topology, Traffic};
 use lowtide_units::{Rate, Span, Time};
 
@@ -96,7 +96,7 @@ pub fn paths(scenario: &Scenario, jobs: &[Job]) -> Result<(PathConfig, PathConfi
         queue: link.queue.clone(),
         impair: on_top(link.impair, base / 2.0),
         header: link.link_header_bytes,
-        seed: scenario.seed,
+        seed: Seed::new(scenario.seed).of("link").nth(0),
     };
     let up = PathConfig {
         rate: Rate::from_mbps_f64(link.reverse_rate_mbps.unwrap_or(link.rate_mbps)),
@@ -104,7 +104,7 @@ pub fn paths(scenario: &Scenario, jobs: &[Job]) -> Result<(PathConfig, PathConfi
         extra: BTreeMap::new(),
         queue: link.reverse_queue.as_ref().unwrap_or(&link.queue).clone(),
         impair: on_top(link.reverse_impair, base / 2.0),
-        seed: scenario.seed.wrapping_add(1),
+        seed: Seed::new(scenario.seed).of("link").nth(1),
         ..down.clone()
     };
     Ok((up, down))
@@ -134,10 +134,9 @@ fn on_top(impair: ImpairConfig, delay_ms: f64) -> ImpairConfig {
 pub fn jobs(scenario: &Scenario) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
     for (index, flow) in scenario.flows.iter().enumerate() {
-        let mut dice = Dice::of_flow(scenario.seed, index);
         for number in 0..flow.count {
             let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, number + 1) };
-            let start = dice.draw(flow, number).start_s;
+            let start = flow.draw(scenario.seed, index, number).start_s;
             let stop = flow.stop_s.unwrap_or(scenario.duration_s).min(scenario.duration_s);
             ensure!(start < stop, "flow `{name}` starts at {start} s, when it is over: give it a smaller `start_s` or a longer run");
             let port = FIRST_PORT + jobs.len() as u16;

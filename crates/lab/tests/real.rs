@@ -26,7 +26,7 @@ fn path(mbps: f64) -> PathConfig {
         queue: QueueConfig::DropTail(droptail::Config { ms: Some(100.0), ..droptail::Config::default() }),
         impair: ImpairConfig { delay_ms: 10.0, ..ImpairConfig::default() },
         header: 14,
-        seed: 1,
+        seed: lowtide_net::Seed::new(1),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::pie::linux_old::LinuxOld;
 use crate::pie::rfc8033::{Parameters, Rfc8033};
 use crate::queue::{Ecn, Packet, Queue};
+use crate::random::Seed;
 use crate::{codel, droptail, fq_codel, fq_pie, pie};
 
 /// A queue as a scenario writes it: `queue = { kind = "drop_tail", ms = 50 }`.
@@ -110,14 +111,14 @@ impl QueueConfig {
     /// # Errors
     /// A value the discipline cannot take.
     pub fn check(&self, rate: Rate) -> Result<(), ConfigError> {
-        self.build::<Nothing>(rate, 0).map(drop)
+        self.build::<Nothing>(rate, Seed::new(0)).map(drop)
     }
 
     /// An empty queue for a link of `rate`. What it draws at random follows from `seed`.
     ///
     /// # Errors
     /// A value the discipline cannot take.
-    pub fn build<P: Packet + Send + 'static>(&self, rate: Rate, seed: u64) -> Result<Box<dyn Queue<P>>, ConfigError> {
+    pub fn build<P: Packet + Send + 'static>(&self, rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
         let rfc8033 = |c: &pie::Config, profile, name| -> Result<Box<dyn Queue<P>>, ConfigError> {
             Ok(Box::new(pie::Pie::new(Rfc8033::new(c.over(profile, name)?), c.packets, seed)))
         };

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::random::{Seed, mix};
+
 /// What schedules many flow queues by bytes: sparse flows first.
 #[derive(Debug)]
 pub struct Drr {
@@ -98,8 +100,8 @@ pub struct Classifier {
 
 impl Classifier {
     /// Hashes into `queues`; `perfect` gives each flow a queue of its own as long as there are any.
-    pub fn new(queues: usize, perfect: bool, seed: u64) -> Classifier {
-        Classifier { queues: queues as u64, perturbation: seed, seen: perfect.then(BTreeMap::new) }
+    pub fn new(queues: usize, perfect: bool, seed: Seed) -> Classifier {
+        Classifier { queues: queues as u64, perturbation: seed.of("hash").number(), seen: perfect.then(BTreeMap::new) }
     }
 
     /// The queue of `flow`.
@@ -112,13 +114,6 @@ impl Classifier {
     }
 }
 
-/// SplitMix64's finaliser: every input bit reaches every output bit.
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +123,7 @@ mod tests {
     fn collisions_come_as_chance_has_it() {
         let mut alone = 0;
         for seed in 0..2000 {
-            let mut classifier = Classifier::new(1024, false, mix(seed));
+            let mut classifier = Classifier::new(1024, false, Seed::new(seed));
             let first = classifier.queue(1);
             alone += u32::from((2..=100).all(|flow| classifier.queue(flow) != first));
         }

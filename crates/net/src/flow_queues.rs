@@ -5,6 +5,7 @@ use lowtide_units::Time;
 
 use crate::drr::{Classifier, Drr, List};
 use crate::queue::{Fifo, Packet};
+use crate::random::Seed;
 
 /// How many queues, and how they are served (RFC 8290 §4.1.3, §5; FQ-PIE takes it over).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub(crate) struct FlowQueues<P, L> {
 
 impl<P: Packet, L: Copy> FlowQueues<P, L> {
     /// Empty queues, each with `law` as it begins; `seed` perturbs the hash.
-    pub fn new(shape: Shape, law: L, seed: u64) -> FlowQueues<P, L> {
+    pub fn new(shape: Shape, law: L, seed: Seed) -> FlowQueues<P, L> {
         FlowQueues {
             queues: (0..shape.queues).map(|_| (Fifo::default(), law)).collect(),
             schedule: Drr::new(shape.queues, shape.quantum),

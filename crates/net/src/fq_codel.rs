@@ -7,6 +7,7 @@ use crate::codel::{Law, Parameters};
 use crate::flow_queues::FlowQueues;
 pub use crate::flow_queues::Shape;
 use crate::queue::{Drop, Packet, Queue};
+use crate::random::Seed;
 
 /// FQ-CoDel as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ pub struct FqCoDel<P> {
 
 impl<P: Packet> FqCoDel<P> {
     /// An empty discipline; `seed` perturbs the hash.
-    pub fn new(shape: Shape, parameters: Parameters, seed: u64) -> FqCoDel<P> {
+    pub fn new(shape: Shape, parameters: Parameters, seed: Seed) -> FqCoDel<P> {
         FqCoDel { parameters, flows: FlowQueues::new(shape, Law::default(), seed), marks: 0 }
     }
 
@@ -119,7 +120,7 @@ mod tests {
     use crate::tests::{Pkt, pkt};
 
     fn discipline() -> FqCoDel<Pkt> {
-        FqCoDel::new(Shape { perfect_hash: true, ..Shape::default() }, Parameters::default(), 1)
+        FqCoDel::new(Shape { perfect_hash: true, ..Shape::default() }, Parameters::default(), Seed::new(1))
     }
 
     fn order(queue: &mut FqCoDel<Pkt>, count: usize) -> Vec<(u64, u32)> {
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn a_sparse_flow_overtakes_the_backlog_and_overflow_hits_the_fattest() {
         let shape = Shape { perfect_hash: true, limit_packets: 100, ..Shape::default() };
-        let (mut queue, mut dropped) = (FqCoDel::new(shape, Parameters::default(), 1), Vec::new());
+        let (mut queue, mut dropped) = (FqCoDel::new(shape, Parameters::default(), Seed::new(1)), Vec::new());
         for _ in 0..100 {
             queue.enqueue(pkt(1, 1514), Time::ZERO, &mut dropped);
         }

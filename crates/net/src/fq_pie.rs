@@ -2,8 +2,6 @@
 //! FreeBSD has it. Knows neither how the deficits run nor how a probability is found.
 
 use lowtide_units::Time;
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, require};
@@ -11,6 +9,7 @@ use crate::flow_queues::{FlowQueues, Shape};
 use crate::pie::rfc8033::{Parameters, Rfc8033};
 use crate::pie::{self, Backlog, Departure, Law, Verdict};
 use crate::queue::{Drop, Packet, Queue, mark};
+use crate::random::{Random, Seed};
 
 /// FQ-PIE as a scenario writes it (`fq_pie`, `fq_pie-freebsd`). What is left out is the profile's. PIE's own keys stand here again:
 /// serde does not refuse unknown ones of a struct that is flattened into another.
@@ -90,15 +89,15 @@ pub struct FqPie<P> {
     profile: Profile,
     flows: FlowQueues<P, Rfc8033>,
     marks: u64,
-    rng: SmallRng,
+    random: Random,
 }
 
 impl<P: Packet> FqPie<P> {
-    /// An empty discipline; `seed` perturbs the hash and throws the dice.
+    /// An empty discipline; `seed` perturbs the hash and decides the drops.
     ///
     /// # Errors
     /// A size or a time that is not above zero.
-    pub fn new(c: &Config, profile: Profile, seed: u64) -> Result<FqPie<P>, ConfigError> {
+    pub fn new(c: &Config, profile: Profile, seed: Seed) -> Result<FqPie<P>, ConfigError> {
         let sizes = c.packets > 0 && c.queues > 0 && c.quantum > 0;
         require(sizes, profile.name(), "`packets`, `queues` and `quantum` must be above 0")?;
         let one = pie::Config {
@@ -112,7 +111,7 @@ impl<P: Packet> FqPie<P> {
         };
         let law = Rfc8033::new(one.over(profile.parameters(), profile.name())?);
         let shape = Shape { queues: c.queues, quantum: c.quantum, limit_packets: c.packets, perfect_hash: c.perfect_hash };
-        Ok(FqPie { profile, flows: FlowQueues::new(shape, law, seed), marks: 0, rng: SmallRng::seed_from_u64(seed) })
+        Ok(FqPie { profile, flows: FlowQueues::new(shape, law, seed), marks: 0, random: seed.of("drop").generator() })
     }
 
     /// Why `packet` may not enter `queue`; it may come back marked.
@@ -124,7 +123,7 @@ impl<P: Packet> FqPie<P> {
         let refusal = if full {
             Some(Drop::Overflow)
         } else {
-            match law.arrival(waiting, now, &mut self.rng) {
+            match law.arrival(waiting, now, &mut self.random) {
                 Verdict::Accept => None,
                 Verdict::Congested { may_mark } if may_mark && mark(packet) => {
                     self.marks += 1;
@@ -204,7 +203,7 @@ mod tests {
     use crate::tests::{Pkt, pkt};
 
     fn discipline(profile: Profile) -> FqPie<Pkt> {
-        FqPie::new(&Config { perfect_hash: true, ..Config::default() }, profile, 1).expect("defaults")
+        FqPie::new(&Config { perfect_hash: true, ..Config::default() }, profile, Seed::new(1)).expect("defaults")
     }
 
     /// A flow that sends at twice the rate of 12 Mbit/s beside one with a packet every 20 ms.
@@ -261,7 +260,7 @@ mod tests {
     fn a_full_discipline_drops_where_its_profile_says() {
         let config = Config { perfect_hash: true, packets: 50, ..Config::default() };
         for (profile, victim) in [(Profile::Linux, 2), (Profile::FreeBsd, 1)] {
-            let (mut queue, mut dropped) = (FqPie::new(&config, profile, 1).expect("sizes"), Vec::new());
+            let (mut queue, mut dropped) = (FqPie::new(&config, profile, Seed::new(1)).expect("sizes"), Vec::new());
             for _ in 0..50 {
                 queue.enqueue(pkt(1, 100), Time::ZERO, &mut dropped);
             }

@@ -1,9 +1,9 @@
 //! What happens to a packet after the queue: propagation, jitter, loss, reordering, duplication. Holds no packet: it says when.
 
 use lowtide_units::{Span, Time};
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
+
+use crate::random::{Random, Seed, unit};
 
 /// The impairments of one direction. All zero is a perfect wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -116,19 +116,26 @@ pub enum Fate {
 #[derive(Clone, Debug)]
 pub struct Impairments {
     config: ImpairConfig,
-    rng: SmallRng,
     delay: Span,
+    loss: Random,
+    jitter: Random,
+    reorder: Random,
+    duplicate: Random,
     in_burst: bool,
     last_arrival: Time,
 }
 
 impl Impairments {
-    /// Impairments that draw from `seed`. The configuration is one that [`ImpairConfig::check`] accepts.
-    pub fn new(config: &ImpairConfig, seed: u64) -> Impairments {
+    /// Impairments that draw from `seed`, each from a stream of its own: which packets are lost is the same with and without
+    /// jitter. The configuration is one that [`ImpairConfig::check`] accepts.
+    pub fn new(config: &ImpairConfig, seed: Seed) -> Impairments {
         Impairments {
             config: *config,
-            rng: SmallRng::seed_from_u64(seed),
             delay: Span::from_millis_f64(config.delay_ms),
+            loss: seed.of("loss").generator(),
+            jitter: seed.of("jitter").generator(),
+            reorder: seed.of("reorder").generator(),
+            duplicate: seed.of("duplicate").generator(),
             in_burst: false,
             last_arrival: Time::ZERO,
         }
@@ -140,12 +147,8 @@ impl Impairments {
             return Fate::Lost;
         }
         let at = self.arrival(now);
-        let duplicate_at = self.happens(self.config.duplicate).then(|| self.arrival(now));
+        let duplicate_at = happens(self.config.duplicate, &mut self.duplicate).then(|| self.arrival(now));
         Fate::Arrives { at, duplicate_at }
-    }
-
-    fn happens(&mut self, probability: f64) -> bool {
-        probability > 0.0 && self.rng.random::<f64>() < probability
     }
 
     fn loses(&mut self) -> bool {
@@ -153,27 +156,32 @@ impl Impairments {
             None => false,
             Some(model) => {
                 let flip = if self.in_burst { model.leave } else { model.enter };
-                self.in_burst ^= self.happens(flip);
-                self.happens(if self.in_burst { model.loss_bad } else { model.loss_good })
+                self.in_burst ^= happens(flip, &mut self.loss);
+                happens(if self.in_burst { model.loss_bad } else { model.loss_good }, &mut self.loss)
             }
         };
-        self.happens(self.config.loss) || burst_loss
+        happens(self.config.loss, &mut self.loss) || burst_loss
     }
 
     fn arrival(&mut self, now: Time) -> Time {
         let mut at = now + self.delay;
         if self.config.jitter_ms > 0.0 {
-            at += Span::from_millis_f64(self.config.jitter_ms * self.rng.random::<f64>());
+            at += Span::from_millis_f64(self.config.jitter_ms * unit(&mut self.jitter));
             if !self.config.jitter_reorders {
                 at = at.max(self.last_arrival);
             }
         }
         self.last_arrival = self.last_arrival.max(at);
-        if self.happens(self.config.reorder) {
+        if happens(self.config.reorder, &mut self.reorder) {
             at += Span::from_millis_f64(self.config.reorder_ms);
         }
         at
     }
+}
+
+/// Nothing is drawn for what never happens.
+fn happens(probability: f64, random: &mut Random) -> bool {
+    probability > 0.0 && unit(random) < probability
 }
 
 #[cfg(test)]
@@ -184,7 +192,7 @@ mod tests {
 
     fn fates(config: ImpairConfig) -> Vec<Fate> {
         config.check().expect("a possible impairment");
-        let mut path = Impairments::new(&config, 7);
+        let mut path = Impairments::new(&config, Seed::new(7));
         (0..PACKETS).map(|i| path.pass(Time::from_nanos(i * 100_000))).collect()
     }
 

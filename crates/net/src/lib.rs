@@ -16,6 +16,7 @@ pub mod impair;
 pub mod link;
 pub mod pie;
 pub mod queue;
+pub mod random;
 pub mod trace;
 
 pub use config::{ConfigError, DISCIPLINES, Discipline, QueueConfig};
@@ -23,6 +24,7 @@ pub use impair::{Fate, ImpairConfig, Impairments};
 pub use link::Transmitter;
 pub use lowtide_units::{Rate, Span, Time};
 pub use queue::{Drop, Ecn, Packet, Queue};
+pub use random::{Random, Seed};
 pub use trace::{RateTrace, TraceError};
 
 #[cfg(test)]

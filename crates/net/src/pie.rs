@@ -2,12 +2,11 @@
 //! ([`rfc8033`], there also FreeBSD's, and [`linux_old`]) are laws apart from the FIFO, so that FQ-PIE can run one per queue.
 
 use lowtide_units::{Span, Time};
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, require};
 use crate::queue::{Drop, Fifo, Packet, Queue, mark};
+use crate::random::{Random, Seed};
 
 mod departures;
 pub mod linux_old;
@@ -46,7 +45,7 @@ pub(crate) trait Law: std::fmt::Debug + Send {
     /// Catches up with the timer to `now`; `bytes` waited all that time.
     fn advance(&mut self, now: Time, bytes: u64);
     /// A packet arrives.
-    fn arrival(&mut self, waiting: Backlog, now: Time, rng: &mut SmallRng) -> Verdict;
+    fn arrival(&mut self, waiting: Backlog, now: Time, random: &mut Random) -> Verdict;
     /// A packet leaves.
     fn departure(&mut self, departure: Departure);
     /// A packet was dropped, early or for want of room.
@@ -119,13 +118,13 @@ pub(crate) struct Pie<P, L> {
     law: L,
     limit_packets: usize,
     marks: u64,
-    rng: SmallRng,
+    random: Random,
 }
 
 impl<P: Packet, L: Law> Pie<P, L> {
-    /// An empty queue that holds at most `limit_packets`; `seed` throws the dice.
-    pub fn new(law: L, limit_packets: usize, seed: u64) -> Pie<P, L> {
-        Pie { fifo: Fifo::default(), law, limit_packets, marks: 0, rng: SmallRng::seed_from_u64(seed) }
+    /// An empty queue that holds at most `limit_packets`; `seed` decides the drops.
+    pub fn new(law: L, limit_packets: usize, seed: Seed) -> Pie<P, L> {
+        Pie { fifo: Fifo::default(), law, limit_packets, marks: 0, random: seed.of("drop").generator() }
     }
 
     fn refusal(&mut self, packet: &mut P, now: Time) -> Option<Drop> {
@@ -133,7 +132,7 @@ impl<P: Packet, L: Law> Pie<P, L> {
             return Some(Drop::Overflow);
         }
         let waiting = Backlog { bytes: self.fifo.bytes(), packets: self.fifo.packets() };
-        let marked = match self.law.arrival(waiting, now, &mut self.rng) {
+        let marked = match self.law.arrival(waiting, now, &mut self.random) {
             Verdict::Accept => return None,
             Verdict::Congested { may_mark } => may_mark && mark(packet),
         };

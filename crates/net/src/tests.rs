@@ -40,7 +40,7 @@ impl Packet for Pkt {
 
 fn build(toml: &str) -> Result<Box<dyn Queue<Pkt>>, String> {
     let config: QueueConfig = toml::from_str(toml).map_err(|e| e.to_string())?;
-    config.build(Rate::from_mbps_f64(10.0), 1).map_err(|e| e.to_string())
+    config.build(Rate::from_mbps_f64(10.0), Seed::new(1)).map_err(|e| e.to_string())
 }
 
 /// 10 Mbit/s for 50 ms are 62,500 bytes: 41 frames of 1500, and a smaller one still fits.

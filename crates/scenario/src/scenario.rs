@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::locate::{self, Place};
 
-mod dice;
+mod draw;
 mod flow;
 mod topology;
 mod wiring;
 
-pub use dice::{Dice, Draw};
+pub use draw::Draw;
 pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Rto, Tcp, Traffic, Utp};
 pub use flow::{Ns2, Ns2Agent, Ns3, Ns3Recovery, Stack};
 pub use topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};

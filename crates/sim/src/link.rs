@@ -276,8 +276,8 @@ mod tests {
 
     fn link() -> Link {
         let rate = Rate::from_mbps_f64(12.0);
-        let queue = QueueConfig::CoDel(Default::default()).build(rate, 1).expect("sound");
-        Link::new(queue, rate, Impairments::new(&ImpairConfig::default(), 1))
+        let queue = QueueConfig::CoDel(Default::default()).build(rate, lowtide_net::Seed::new(1)).expect("sound");
+        Link::new(queue, rate, Impairments::new(&ImpairConfig::default(), lowtide_net::Seed::new(1)))
     }
 
     /// When five packets of 1 ms each arrive that came at once, each taken as soon as the link is free.

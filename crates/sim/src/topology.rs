@@ -1,6 +1,6 @@
 //! A scenario's network as stages, and the path of each flow through them. Knows no traffic.
 
-use lowtide_net::{ImpairConfig, Impairments, QueueConfig};
+use lowtide_net::{ImpairConfig, Impairments, QueueConfig, Seed};
 use lowtide_scenario::scenario::{Channel, Flow, Limit, Route, Wiring};
 use lowtide_scenario::{Scenario, ScenarioError};
 use lowtide_units::{Rate, Span};
@@ -51,14 +51,14 @@ pub static TOPOLOGIES: &[(&str, &str)] = &[
 pub fn lay_out(scenario: &Scenario, seed: u64) -> Result<Layout, ScenarioError> {
     let wiring = scenario.topology.wiring(&scenario.flows);
     let routes = scenario.flows.iter().map(|flow| wiring.route(flow)).collect::<Result<Vec<_>, _>>()?;
-    let mut layout = Builder::default();
+    let (mut layout, seed) = (Builder::default(), Seed::new(seed));
     let bottlenecks = layout.links(&wiring, &routes, seed)?;
     let mut paths = Vec::new();
-    for (flow, route) in scenario.flows.iter().zip(&routes) {
+    for (index, (flow, route)) in scenario.flows.iter().zip(&routes).enumerate() {
         paths.push(Path {
             there: layout.path(&wiring, &route.there, Span::ZERO)?,
             back: layout.path(&wiring, &route.back, route.rest)?,
-            own: layout.own(&wiring, flow, seed)?,
+            own: layout.own(&wiring, flow, seed.of("access").nth(index as u64))?,
         });
     }
     Ok(Layout { network: Network { stages: layout.stages, link_header: wiring.link_header_bytes }, bottlenecks, paths })
@@ -74,7 +74,7 @@ struct Builder {
 
 impl Builder {
     /// Builds the channels that are links, those of all forward directions first.
-    fn links(&mut self, wiring: &Wiring, routes: &[Route], seed: u64) -> Result<Vec<(String, u16)>, ScenarioError> {
+    fn links(&mut self, wiring: &Wiring, routes: &[Route], seed: Seed) -> Result<Vec<(String, u16)>, ScenarioError> {
         let count = wiring.channels.len();
         self.links = vec![None; count];
         let mut bottlenecks = Vec::new();
@@ -82,7 +82,7 @@ impl Builder {
             let channel = &wiring.channels[i];
             let carries_data = routes.iter().any(|route| route.there.contains(&i));
             let Some(limit) = channel.limit.as_ref().filter(|_| channel.always || carries_data) else { continue };
-            let stage = self.add(Stage::link(link(limit, channel, seed ^ (i as u64).wrapping_mul(0x5bd1_e995))?))?;
+            let stage = self.add(Stage::link(link(limit, channel, seed.of("link").nth(i as u64))?))?;
             self.links[i] = Some(stage);
             bottlenecks.push((channel.name.clone(), stage));
         }
@@ -115,11 +115,11 @@ impl Builder {
     }
 
     /// The links that the copies of `flow` have of their own; the first one's stage.
-    fn own(&mut self, wiring: &Wiring, flow: &Flow, seed: u64) -> Result<Option<u16>, ScenarioError> {
+    fn own(&mut self, wiring: &Wiring, flow: &Flow, seed: Seed) -> Result<Option<u16>, ScenarioError> {
         let Some(access) = &wiring.access else { return Ok(None) };
         let mut first = None;
-        for _ in 0..flow.count {
-            let mut own = build(access.rate_mbps, &access.queue, ImpairConfig::default(), seed ^ self.stages.len() as u64)?;
+        for copy in 0..flow.count {
+            let mut own = build(access.rate_mbps, &access.queue, ImpairConfig::default(), seed.nth(u64::from(copy)))?;
             own.own = true;
             let stage = self.add(Stage::link(own))?;
             first.get_or_insert(stage);
@@ -135,7 +135,7 @@ impl Builder {
     }
 }
 
-fn link(limit: &Limit, channel: &Channel, seed: u64) -> Result<Link, ScenarioError> {
+fn link(limit: &Limit, channel: &Channel, seed: Seed) -> Result<Link, ScenarioError> {
     let impair = ImpairConfig { delay_ms: limit.impair.delay_ms + channel.delay.millis_f64(), ..limit.impair };
     let link = build(limit.rate_mbps, &limit.queue, impair, seed)?;
     Ok(match (&limit.trace, limit.token_bucket) {
@@ -145,9 +145,9 @@ fn link(limit: &Limit, channel: &Channel, seed: u64) -> Result<Link, ScenarioErr
     })
 }
 
-fn build(rate_mbps: f64, queue: &QueueConfig, impair: ImpairConfig, seed: u64) -> Result<Link, ScenarioError> {
+fn build(rate_mbps: f64, queue: &QueueConfig, impair: ImpairConfig, seed: Seed) -> Result<Link, ScenarioError> {
     let rate = Rate::from_mbps_f64(rate_mbps);
-    let queue = queue.build(rate, seed).map_err(|e| ScenarioError::at("topology", e.to_string()))?;
+    let queue = queue.build(rate, seed.of("queue")).map_err(|e| ScenarioError::at("topology", e.to_string()))?;
     impair.check().map_err(|e| ScenarioError::at("topology", e.to_string()))?;
     Ok(Link::new(queue, rate, Impairments::new(&impair, seed)))
 }

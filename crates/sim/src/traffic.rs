@@ -3,11 +3,11 @@
 mod sizes;
 
 use lowtide_cc::{Params, registry};
-use lowtide_scenario::scenario::{Dice, Flow, Kind, Repair};
+use lowtide_net::Seed;
+use lowtide_net::random::exponential;
+use lowtide_scenario::scenario::{Flow, Kind, Repair};
 use lowtide_scenario::{Scenario, ScenarioError, Traffic};
 use lowtide_units::{Rate, Span, Time};
-use rand::Rng;
-use rand::rngs::SmallRng;
 
 use crate::flow::{App, FlowSpec};
 use crate::holder::Holder;
@@ -45,17 +45,16 @@ pub fn plan(scenario: &Scenario, paths: &[Path], seed: u64) -> Result<Traffics, 
     let end = Time::from_secs_f64(scenario.duration_s);
     let mut planned = Traffics { flows: Vec::new(), rows: Vec::new() };
     for (index, flow) in scenario.flows.iter().enumerate() {
-        let mut dice = Dice::of_flow(seed, index);
         let template = template(flow, &paths[index], scenario.duration_s)?;
         for copy in 0..flow.count {
-            let drawn = dice.draw(flow, copy);
+            let drawn = flow.draw(seed, index, copy);
             let start = Time::from_secs_f64(drawn.start_s);
             let stop = flow.stop_s.map_or(end, |stop| Time::from_secs_f64(stop).min(end));
             let name = if flow.count == 1 { flow.name.clone() } else { format!("{}.{}", flow.name, copy + 1) };
             let row = planned.rows.len();
             planned.rows.push(Row { name, flow: index, start, stop });
-            let one = FlowSpec { result: row, start, stop, seed: drawn.seed, forward: paths[index].there_of(copy), ..template.clone() };
-            arrivals(flow, one, dice.rng(), &mut planned.flows);
+            let one = FlowSpec { result: row, start, stop, forward: paths[index].there_of(copy), ..template.clone() };
+            arrivals(flow, one, drawn.seed, &mut planned.flows);
         }
     }
     Ok(planned)
@@ -70,12 +69,16 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
 }
 
 /// The transfers of one row: one, or many for repeated and random ones.
-fn arrivals(flow: &Flow, first: FlowSpec, rng: &mut SmallRng, flows: &mut Vec<FlowSpec>) {
+fn arrivals(flow: &Flow, first: FlowSpec, seed: Seed, flows: &mut Vec<FlowSpec>) {
+    let connection = |n: u64| seed.of("connection").nth(n).number();
     let mut at = first.start;
     match &flow.traffic {
         &Traffic::Repeat { every_s, .. } => {
-            while at < first.stop {
-                flows.push(FlowSpec { start: at, seed: rng.random(), ..first.clone() });
+            for n in 0.. {
+                if at >= first.stop {
+                    break;
+                }
+                flows.push(FlowSpec { start: at, seed: connection(n), ..first.clone() });
                 at += Span::from_secs_f64(every_s);
             }
         }
@@ -85,15 +88,17 @@ fn arrivals(flow: &Flow, first: FlowSpec, rng: &mut SmallRng, flows: &mut Vec<Fl
                 (&Some(mean), &Some(shape)) => Sizes::pareto(mean, shape),
                 (None, _) => Sizes::Points(sizes.clone()),
             };
-            let exponential = |rng: &mut SmallRng| -(1.0 - rng.random::<f64>()).ln();
-            at += Span::from_secs_f64(exponential(rng) / arrivals_per_s);
-            while at < first.stop {
-                let bytes = sizes.draw(rng);
-                flows.push(FlowSpec { start: at, app: App::Bytes(bytes), seed: rng.random(), ..first.clone() });
-                at += Span::from_secs_f64(exponential(rng) / arrivals_per_s);
+            let (mut gaps, mut drawn_sizes) = (seed.of("arrivals").generator(), seed.of("sizes").generator());
+            for n in 0.. {
+                at += Span::from_secs_f64(exponential(&mut gaps) / arrivals_per_s);
+                if at >= first.stop {
+                    break;
+                }
+                let bytes = sizes.draw(&mut drawn_sizes);
+                flows.push(FlowSpec { start: at, app: App::Bytes(bytes), seed: connection(n), ..first.clone() });
             }
         }
-        _ => flows.push(first),
+        _ => flows.push(FlowSpec { seed: connection(0), ..first }),
     }
 }
 

@@ -71,7 +71,7 @@ fn wireshark_has_nothing_to_say_about_a_clean_run() {
 #[test]
 fn wireshark_sees_the_losses_that_happened_and_no_others() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let summary = watched(&scenario(BULK, "impair = { loss = 0.02 }"), folder.path());
+    let summary = watched(&scenario(BULK, "impair = { loss = 0.04 }"), folder.path());
     let flow = &summary.flows[0];
     // The run may end before its last loss is repaired.
     assert!(flow.losses > 20 && flow.retransmits + 1 >= flow.losses, "{summary:#?}");

@@ -202,20 +202,13 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use lowtide_scenario::scenario::Dice;
-
     use super::super::experiment::load_all;
     use super::*;
 
     /// When a scenario's flows start; they start once each.
     fn starts(scenario: &Scenario) -> Vec<f64> {
         let flows = scenario.flows.iter().enumerate();
-        flows
-            .flat_map(|(n, f)| {
-                let mut dice = Dice::of_flow(scenario.seed, n);
-                (0..f.count).map(move |copy| dice.draw(f, copy).start_s)
-            })
-            .collect()
+        flows.flat_map(|(n, f)| (0..f.count).map(move |copy| f.draw(scenario.seed, n, copy).start_s)).collect()
     }
 
     /// The shorter runs of every experiment with rows marked L are the beginning of the simulator's full ones with their seed, and

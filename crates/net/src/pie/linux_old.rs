@@ -6,11 +6,11 @@
 
 use lowtide_units::{Span, Time};
 use rand::Rng;
-use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
 
 use super::{Backlog, Departure, Law, Verdict, span};
 use crate::config::{ConfigError, require};
+use crate::random::Random;
 
 /// MAX_PROB.
 const MAX: u32 = u32::MAX;
@@ -167,9 +167,9 @@ impl Law for LinuxOld {
         self.next = Some(next);
     }
 
-    fn arrival(&mut self, waiting: Backlog, _now: Time, rng: &mut SmallRng) -> Verdict {
+    fn arrival(&mut self, waiting: Backlog, _now: Time, random: &mut Random) -> Verdict {
         let short = self.delay < self.target / 2 && self.probability < MAX / 5;
-        if self.burst > 0 || short || waiting.bytes < SPARE_BYTES || rng.random::<u32>() >= self.probability {
+        if self.burst > 0 || short || waiting.bytes < SPARE_BYTES || random.random::<u32>() >= self.probability {
             return Verdict::Accept;
         }
         Verdict::Congested { may_mark: self.ecn && self.probability <= MAX / 10 }

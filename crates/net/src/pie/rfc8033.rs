@@ -2,11 +2,10 @@
 //! packets: bytes and times only.
 
 use lowtide_units::{Span, Time};
-use rand::Rng;
-use rand::rngs::SmallRng;
 
 use super::departures::Departures;
 use super::{Backlog, Departure, Law, Verdict};
+use crate::random::{Random, unit};
 
 /// Gains in Hz (RFC 8033 §4.2: α = 1/8, β = 1 1/4).
 const ALPHA: f64 = 0.125;
@@ -167,7 +166,7 @@ impl Rfc8033 {
     }
 
     /// §5.1 drop_early.
-    fn drops(&mut self, bytes: u64, rng: &mut SmallRng) -> bool {
+    fn drops(&mut self, bytes: u64, random: &mut Random) -> bool {
         let p = &self.parameters;
         let short = self.delay_old < p.target.secs_f64() / 2.0 && self.probability < SPARE_BELOW;
         if self.burst > Span::ZERO || short || bytes <= p.spare_bytes {
@@ -182,7 +181,7 @@ impl Rfc8033 {
                 return true;
             }
         }
-        let drops = rng.random::<f64>() < self.probability;
+        let drops = unit(random) < self.probability;
         if drops {
             self.accumulated = 0.0;
         }
@@ -199,7 +198,7 @@ impl Law for Rfc8033 {
         }
     }
 
-    fn arrival(&mut self, waiting: Backlog, now: Time, rng: &mut SmallRng) -> Verdict {
+    fn arrival(&mut self, waiting: Backlog, now: Time, random: &mut Random) -> Verdict {
         if self.next.is_none() {
             if waiting.packets >= self.parameters.activate_at.unwrap_or(0) {
                 self.activate(now);
@@ -209,7 +208,7 @@ impl Law for Rfc8033 {
         if self.is_calm() {
             self.burst = self.parameters.max_burst;
         }
-        if !self.drops(waiting.bytes, rng) {
+        if !self.drops(waiting.bytes, random) {
             return Verdict::Accept;
         }
         Verdict::Congested { may_mark: self.parameters.ecn && self.probability < MARK_BELOW }

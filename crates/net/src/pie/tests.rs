@@ -1,13 +1,11 @@
 //! PIE against hand-computed steps of its sources (aqm.md I.5.3) and what its texts promise.
 
-use lowtide_units::{Span, Time};
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
-
 use super::linux_old::{self, LinuxOld};
 use super::rfc8033::{Parameters, Rfc8033};
 use super::*;
+use crate::random::Seed;
 use crate::tests::{Pkt, ect, pkt};
+use lowtide_units::{Span, Time};
 
 fn assert_close(got: f64, want: f64, what: &str) {
     assert!((got / want - 1.0).abs() < 1e-3, "{what}: {got} is not {want}");
@@ -94,7 +92,7 @@ fn the_probability_of_an_idle_queue_decays() {
 /// RFC 8033 §4.3 and §4.4: 100 packets into an idle queue that drain in 120 ms meet no early drop.
 #[test]
 fn a_burst_into_an_idle_queue_passes() {
-    let mut queue: Pie<Pkt, _> = Pie::new(Rfc8033::new(Parameters::RFC8033), 1000, 1);
+    let mut queue: Pie<Pkt, _> = Pie::new(Rfc8033::new(Parameters::RFC8033), 1000, Seed::new(1));
     let (mut dropped, start) = (Vec::new(), Time::from_millis(60_000));
     queue.enqueue(pkt(1, 1500), Time::ZERO, &mut dropped);
     queue.dequeue(Time::from_millis(1), &mut dropped);
@@ -114,7 +112,7 @@ fn derandomisation_spaces_drops_out() {
     let waiting = Backlog { bytes: 100_000, packets: 66 };
     let gaps = |derandomize| -> Vec<u64> {
         let mut law = Rfc8033::at(Parameters { derandomize, ..Parameters::RFC8033 }, 0.1, 0.03, 0.03);
-        let (mut rng, mut gaps, mut gap) = (SmallRng::seed_from_u64(1), Vec::new(), 0);
+        let (mut rng, mut gaps, mut gap) = (Seed::new(1).generator(), Vec::new(), 0);
         while gaps.len() < 100_000 {
             gap += 1;
             if law.arrival(waiting, Time::ZERO, &mut rng) != Verdict::Accept {
@@ -135,7 +133,7 @@ fn derandomisation_spaces_drops_out() {
 
 /// A sender fills a queue that drains at `bps` up to `window` bytes, two packets for each that leaves; when drops come, in ms.
 fn drops_of_a_window(bps: u64, window: u64, seconds: u64) -> Vec<f64> {
-    let mut queue: Pie<Pkt, _> = Pie::new(old(), 1000, 1);
+    let mut queue: Pie<Pkt, _> = Pie::new(old(), 1000, Seed::new(1));
     let (mut dropped, mut now, mut times) = (Vec::new(), Time::ZERO, Vec::new());
     while now < Time::from_millis(seconds * 1000) {
         for _ in 0..2 {
@@ -168,7 +166,7 @@ fn the_old_linux_estimate_is_blind_to_short_queues_and_slow_links() {
 #[test]
 fn freebsd_wakes_at_a_third_of_the_limit() {
     for (standing, wakes) in [(99, false), (120, true)] {
-        let mut queue: Pie<Pkt, _> = Pie::new(Rfc8033::new(Parameters::freebsd(300)), 300, 1);
+        let mut queue: Pie<Pkt, _> = Pie::new(Rfc8033::new(Parameters::freebsd(300)), 300, Seed::new(1));
         let (mut dropped, mut now) = (Vec::new(), Time::ZERO);
         for _ in 0..20_000 {
             for _ in 0..2 {
@@ -190,7 +188,7 @@ fn marks_replace_drops_while_the_probability_is_low() {
         [(0.09, true, true, true), (0.11, true, true, false), (0.09, true, false, false), (0.09, false, true, false)]
     {
         let law = Rfc8033::at(Parameters { ecn, ..Parameters::RFC8033 }, p, 0.03, 0.03);
-        let mut queue: Pie<Pkt, _> = Pie::new(law, 100_000, 1);
+        let mut queue: Pie<Pkt, _> = Pie::new(law, 100_000, Seed::new(1));
         let mut dropped = Vec::new();
         for _ in 0..2000 {
             queue.enqueue(if capable { ect(1, 1500) } else { pkt(1, 1500) }, Time::ZERO, &mut dropped);

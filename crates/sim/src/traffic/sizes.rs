@@ -1,7 +1,6 @@
 //! How large random transfers are: what a scenario says of their distribution, and a draw from it. Knows no flow.
 
-use rand::Rng;
-use rand::rngs::SmallRng;
+use lowtide_net::random::{Random, unit};
 
 /// A distribution of sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,11 +25,11 @@ impl Sizes {
     }
 
     /// One size, at least a byte.
-    pub fn draw(&self, rng: &mut SmallRng) -> u64 {
-        let part = rng.random::<f64>();
+    pub fn draw(&self, random: &mut Random) -> u64 {
+        let part = unit(random);
         let bytes = match self {
-            Sizes::Exponential(mean) => -(1.0 - part).ln() * mean,
-            Sizes::Pareto { least, shape } => least * (1.0 - part).powf(-1.0 / shape),
+            Sizes::Exponential(mean) => -libm::log(1.0 - part) * mean,
+            Sizes::Pareto { least, shape } => least * libm::pow(1.0 - part, -1.0 / shape),
             Sizes::Points(points) => between(points, part),
         };
         bytes.ceil().max(1.0) as u64
@@ -50,12 +49,12 @@ fn between(points: &[[f64; 2]], part: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
+    use lowtide_net::Seed;
 
     use super::*;
 
     fn drawn(sizes: &Sizes) -> Vec<u64> {
-        let mut rng = SmallRng::seed_from_u64(1);
+        let mut rng = Seed::new(1).generator();
         let mut all: Vec<u64> = (0..100_000).map(|_| sizes.draw(&mut rng)).collect();
         all.sort_unstable();
         all
