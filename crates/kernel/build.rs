@@ -1,4 +1,4 @@
-//! Compiles the BPF object with clang.
+//! Compiles the BPF objects with clang.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,17 @@ use anyhow::{Context, Result, bail};
 fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").context("OUT_DIR is not set: run through cargo")?);
     println!("cargo:rerun-if-changed=bpf");
-    bpf(&out)
+    for program in ["receive", "send"] {
+        bpf(&out, program)?;
+    }
+    Ok(())
 }
 
 /// No header of the build machine's kernel but its user-space interface is used: CO-RE relocates the rest at load time.
-fn bpf(out: &Path) -> Result<()> {
+fn bpf(out: &Path, program: &str) -> Result<()> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let libbpf = env::var("DEP_BPF_INCLUDE").context("DEP_BPF_INCLUDE is not set: libbpf-sys must be a dependency")?;
-    let object = out.join("receive.bpf.o");
+    let object = out.join(format!("{program}.bpf.o"));
     let status = Command::new(&clang)
         .args([
             "-target",
@@ -29,7 +32,7 @@ fn bpf(out: &Path) -> Result<()> {
             "-Werror",
             "-Wno-unused-function",
             "-c",
-            "bpf/receive.bpf.c",
+            &format!("bpf/{program}.bpf.c"),
             "-I",
             &libbpf,
         ])
@@ -39,7 +42,7 @@ fn bpf(out: &Path) -> Result<()> {
         .status()
         .with_context(|| format!("`{clang}` cannot be run: apt-get install clang (or set CLANG)"))?;
     if !status.success() {
-        bail!("clang could not compile bpf/receive.bpf.c ({status}); its messages are above");
+        bail!("clang could not compile bpf/{program}.bpf.c ({status}); its messages are above");
     }
     // Only the type information is needed of what -g adds.
     let _optional = Command::new("llvm-strip").arg("-g").arg(&object).status();

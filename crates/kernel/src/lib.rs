@@ -8,6 +8,8 @@ mod interfaces;
 mod leftovers;
 mod load;
 pub mod probe;
+mod send;
+mod send_wire;
 pub mod stats;
 pub mod target;
 mod wire;
@@ -16,5 +18,6 @@ pub use lowtide_window as native;
 pub use lowtide_window::Phase;
 
 pub use attach::{Config, Receiver};
+pub use send::Sender;
 pub use stats::{FlowSnapshot, Mode, Totals, Verified};
 pub use target::Target;

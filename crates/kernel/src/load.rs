@@ -21,7 +21,7 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR")
 
 /// An ELF file in memory is read through its structs.
 #[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
+pub(crate) struct Aligned<T: ?Sized>(pub(crate) T);
 
 /// The loaded programs and their attachment to the cgroup; both end with this value, or with the process.
 #[derive(Debug)]
@@ -125,10 +125,8 @@ pub(crate) fn verified(object: &Object) -> Vec<Verified> {
 
 /// The object in the kernel, attached to nothing; for `check`, with every program, also those that are not for this kernel.
 pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
-    let mut open =
-        ObjectBuilder::default().name("lowtide")?.open_memory(&OBJECT.0).context("the BPF object in this binary cannot be opened")?;
+    let mut open = open("lowtide", &OBJECT.0)?;
     configure(&mut open, config)?;
-    let level = std::env::var(LOG).ok().and_then(|level| level.parse().ok()).unwrap_or(0);
     for mut program in open.progs_mut() {
         let wanted = match program.name().to_str() {
             Some("transmit_tcx") => has_tcx(),
@@ -137,6 +135,19 @@ pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
             _ => true,
         };
         program.set_autoload(wanted);
+    }
+    finish(open)
+}
+
+/// An object of this binary, to be configured.
+pub(crate) fn open(name: &str, object: &[u8]) -> Result<OpenObject> {
+    ObjectBuilder::default().name(name)?.open_memory(object).context("the BPF object in this binary cannot be opened")
+}
+
+/// Hands it to the kernel; of a refusal the verifier's last word is told.
+pub(crate) fn finish(mut open: OpenObject) -> Result<Object> {
+    let level = std::env::var(LOG).ok().and_then(|level| level.parse().ok()).unwrap_or(0);
+    for mut program in open.progs_mut() {
         program.set_log_level(level);
     }
     libbpf_rs::set_print(Some(if level > 0 { (PrintLevel::Debug, print) } else { (PrintLevel::Warn, overhear) }));

@@ -7,7 +7,7 @@ use std::process::Child;
 
 use anyhow::Context;
 use lowtide_kernel::cgroup::{self, Group};
-use lowtide_kernel::{Config, FlowSnapshot, Receiver, Totals};
+use lowtide_kernel::{Config, FlowSnapshot, Receiver, Sender, Totals};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -28,6 +28,8 @@ const REFUSES: &str = "this machine has what it takes, and still refuses (more: 
 /// Fields are dropped in this order: the programs let go before the group is removed.
 pub struct Managed {
     receiver: Receiver,
+    /// None where the kernel cannot hold uploads back.
+    sender: Option<Sender>,
     server: Server,
     group: Group,
     origins: Option<Origins>,
@@ -43,12 +45,19 @@ impl Managed {
             _ => Group::create(&config.name).context(REFUSES)?,
         };
         let receiver = Receiver::attach(group.path(), config).context(REFUSES)?;
+        let sender = match Sender::attach(group.path(), config) {
+            Ok(sender) => Some(sender),
+            Err(e) => {
+                super::say(format_args!("uploads are NOT held back: {e:#}"));
+                None
+            }
+        };
         let server = Server::open(&share::folder())?;
         let origins = match what {
             What::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
             _ => None,
         };
-        Ok(Managed { receiver, server, group, origins })
+        Ok(Managed { receiver, sender, server, group, origins })
     }
 
     /// The file through which a process enters the group.
@@ -86,6 +95,7 @@ impl Managed {
     fn tend(&mut self, meter: &mut Meter) -> anyhow::Result<()> {
         self.server.answer(|| meter.group(Some(self)))?;
         if meter.tick_is_due() {
+            self.sender.as_ref().map_or(Ok(()), Sender::keep_alive)?;
             self.receiver.poll_interfaces()?;
             meter.sample(self)?;
         }

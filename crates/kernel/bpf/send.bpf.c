@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The sender in the kernel: a congestion control of a group, which of its connections get it and how they lose it again. Knows
+// nothing of how a window is computed (sender.h). Recovery stays the kernel's (PRR), and so does pacing.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "types.h"
+#include "tcp.h"
+#include "sender.h"
+#include "send_intf.h"
+
+#define ALIVE_NS (5 * NS_PER_S)
+#define PAGE_BYTES 4096
+#define NONE_US 0xffffffffU
+
+// Written by the loader before the programs load.
+const volatile struct send_config config SEC(".rodata.config");
+// CLOCK_MONOTONIC of the owner's last sign of life. Sockets keep a control whose owner was killed; it must not keep acting.
+u64 alive SEC(".data.alive");
+
+struct tx_key {
+	u64 netns;
+	u32 remote[4];
+	u16 local_port, remote_port;       // zero where all connections to an address share a window
+	u32 pad;
+};
+
+struct tx_entry {
+	struct bpf_spin_lock lock;
+	u32 pad;
+	struct tx_path path;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SEND_MAX_PATHS);
+	__type(key, struct tx_key);
+	__type(value, struct tx_entry);
+} send_paths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct send_totals);
+} send_totals SEC(".maps");
+
+static const u8 empty_path[sizeof(struct tx_entry)];
+
+// What the control keeps in the socket itself (ca_priv).
+struct flow {
+	struct tx tx;
+	u32 rtt_us;                        // the sample of the acknowledgement at hand; NONE_US: none
+	u32 reducing;                      // an episode begins: set_state will say of what kind
+	u32 retrans_before;
+	u64 bytes_before;                  // bytes_acked when the control came
+	u64 born, last_ack, rtt;           // ns
+	u64 known;                         // FLOW_KNOWN: what is here was written by our init
+};
+
+#define FLOW_KNOWN 0x6c6f777469646521ULL
+
+_Static_assert(sizeof(struct flow) <= CA_PRIV_BYTES, "the kernel has no more room in a socket");
+
+INLINE struct send_totals *totals(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&send_totals, &zero);
+}
+
+INLINE int is_owned(void) { return !config.owned || bpf_ktime_get_ns() - alive < ALIVE_NS; }
+
+INLINE struct flow *flow_of(struct sock *sk) { return ca_priv(sk); }
+
+INLINE void key_of(struct sock *sk, struct tx_key *key)
+{
+	struct sock_common *c = &sk->__sk_common;
+
+	key->netns = c->skc_net.net->net_cookie;
+	if (c->skc_family == AF_INET) {
+		key->remote[0] = key->remote[1] = 0;
+		key->remote[2] = bpf_htonl(0xffff);
+		key->remote[3] = c->skc_daddr;
+	} else {
+		for (int i = 0; i < 4; i++)
+			key->remote[i] = c->skc_v6_daddr.in6_u.u6_addr32[i];
+	}
+	key->local_port = config.alone ? c->skc_num : 0;
+	key->remote_port = config.alone ? c->skc_dport : 0;
+	key->pad = 0;
+}
+
+INLINE struct tx_entry *path_of(struct sock *sk, int make)
+{
+	struct tx_key key;
+	struct tx_entry *entry;
+
+	key_of(sk, &key);
+	entry = bpf_map_lookup_elem(&send_paths, &key);
+	if (entry || !make)
+		return entry;
+	bpf_map_update_elem(&send_paths, &key, empty_path, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&send_paths, &key);
+}
+
+// ---- the control -------------------------------------------------------------------------------------------------
+
+INLINE u32 segments(u32 bytes, u32 mss)
+{
+	u32 n = mss ? bytes / mss : 0;
+
+	return n ? n : 1;
+}
+
+INLINE int is_slow_start(u32 phase)
+{
+	return phase == CONTROL_SLOW_START || phase == CONTROL_RAMP || phase == CONTROL_SLOW_START_AFTER_TIMEOUT;
+}
+
+// The window, and where the kernel believes slow start to end: it paces by that, and judges by it who uses his window.
+INLINE void set_window(struct tcp_sock *tp, const struct tx *tx, u32 phase)
+{
+	u32 cwnd = segments(tx->window, tx->mss);
+
+	tp->snd_cwnd = cwnd;
+	tp->snd_ssthresh = is_slow_start(phase) ? TCP_INFINITE_SSTHRESH : cwnd;
+}
+
+SEC("struct_ops")
+void BPF_PROG(lowtide_init, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct tx_entry *entry = path_of(sk, 1);
+	struct flow *f = flow_of(sk);
+	struct send_totals *g = totals();
+	u64 now = bpf_ktime_get_ns();
+	struct tx tx = {};
+	u32 mss = tp->mss_cache;
+
+	f->known = 0;
+	if (!entry) { // No room for another path: this flow is left to Reno.
+		if (g)
+			g->unmanaged++;
+		return;
+	}
+	bpf_spin_lock(&entry->lock);
+	tx_join(&entry->path, &tx, now, mss, &config);
+	bpf_spin_unlock(&entry->lock);
+	f->tx.mss = tx.mss;
+	f->tx.in_flight = tx.in_flight;
+	f->tx.window = tx.window;
+	f->tx.epoch = tx.epoch;
+	f->tx.episode = tx.episode;
+	f->rtt_us = NONE_US;
+	f->reducing = 0;
+	f->retrans_before = tp->total_retrans;
+	f->bytes_before = tp->bytes_acked;
+	f->born = f->last_ack = now;
+	f->rtt = CONTROL_NONE;
+	f->known = FLOW_KNOWN;
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	set_window(tp, &tx, CONTROL_SLOW_START);
+	if (g)
+		g->flows++;
+}
+
+SEC("struct_ops")
+void BPF_PROG(lowtide_release, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *f = flow_of(sk);
+	struct send_totals *g = totals();
+	struct tx_entry *entry;
+	struct tx tx;
+
+	if (f->known != FLOW_KNOWN)
+		return;
+	f->known = 0;
+	if (g) {
+		g->bytes += tp->bytes_acked - f->bytes_before;
+		g->retransmissions += tp->total_retrans - f->retrans_before;
+	}
+	entry = path_of(sk, 0);
+	if (!entry)
+		return;
+	tx.in_flight = f->tx.in_flight;
+	if (config.alone) {
+		struct tx_key key;
+
+		key_of(sk, &key);
+		bpf_map_delete_elem(&send_paths, &key);
+		return;
+	}
+	bpf_spin_lock(&entry->lock);
+	tx_leave(&entry->path, &tx);
+	bpf_spin_unlock(&entry->lock);
+}
+
+INLINE void load_tx(struct tx *to, const struct tx *from)
+{
+	to->mss = from->mss;
+	to->in_flight = from->in_flight;
+	to->window = from->window;
+	to->epoch = from->epoch;
+	to->episode = from->episode;
+}
+
+INLINE void store_tx(struct tx *to, const struct tx *from)
+{
+	to->in_flight = from->in_flight;
+	to->window = from->window;
+	to->epoch = from->epoch;
+	to->episode = from->episode;
+}
+
+// Tells the path of an acknowledgement, and takes over the window it gives.
+__attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 acked, u32 recovering)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct tx_entry *entry = path_of(sk, 0);
+	struct send_totals *g = totals();
+	struct tx_ack a = {};
+	struct tx tx;
+	u64 queueing, yielded;
+	u32 phase, slowdowns, mss;
+
+	if (!entry)
+		return CONTROL_AVOIDANCE;
+	load_tx(&tx, &f->tx);
+	mss = tx.mss;
+	a.now = bpf_ktime_get_ns();
+	a.rtt = f->rtt_us == NONE_US ? CONTROL_NONE : (u64)f->rtt_us * 1000;
+	f->rtt_us = NONE_US;
+	a.acked = (u64)acked * mss;
+	a.in_flight = (u64)(in_flight(tp) + acked) * mss;
+	a.limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	a.in_recovery = recovering;
+	if (a.rtt != CONTROL_NONE)
+		f->rtt = a.rtt;
+	f->last_ack = a.now;
+	bpf_spin_lock(&entry->lock);
+	slowdowns = control_slowdowns(config.algorithm, &entry->path.control);
+	yielded = entry->path.yielded;
+	tx_on_ack(&entry->path, config.algorithm, &tx, &a);
+	slowdowns = control_slowdowns(config.algorithm, &entry->path.control) - slowdowns;
+	yielded = entry->path.yielded - yielded;
+	phase = control_phase(config.algorithm, &entry->path.control);
+	queueing = control_queueing(config.algorithm, &entry->path.control);
+	bpf_spin_unlock(&entry->lock);
+	store_tx(&f->tx, &tx);
+	if (g) {
+		g->slowdowns += slowdowns;
+		g->yielded += yielded;
+		if (a.rtt != CONTROL_NONE && queueing != CONTROL_NONE) {
+			g->queueing_sum += queueing;
+			g->queueing_count++;
+		}
+	}
+	return phase;
+}
+
+SEC("struct_ops")
+void BPF_PROG(lowtide_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct flow *f = flow_of(sk);
+	s32 rtt = sample->rtt_us;
+	u8 state = BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state);
+
+	if (f->known != FLOW_KNOWN)
+		return;
+	if (rtt > 0)
+		f->rtt_us = rtt;
+	// The kernel asks for no window here, but the delays and the clock of the controller go on.
+	if ((state == TCP_CA_CWR || state == TCP_CA_Recovery) && is_owned())
+		told(sk, f, sample->pkts_acked, 1);
+}
+
+SEC("struct_ops")
+void BPF_PROG(lowtide_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct flow *f = flow_of(sk);
+	struct tx tx;
+	u32 phase;
+
+	if (f->known != FLOW_KNOWN || !is_owned()) {
+		tcp_reno_cong_avoid(sk, ack, acked);
+		return;
+	}
+	phase = told(sk, f, acked, 0);
+	load_tx(&tx, &f->tx);
+	set_window(tcp_sk(sk), &tx, phase);
+}
+
+// Called before the kernel says what has happened; what it is told here is what a loss would leave.
+SEC("struct_ops")
+u32 BPF_PROG(lowtide_ssthresh, struct sock *sk)
+{
+	struct flow *f = flow_of(sk);
+	u32 half;
+
+	if (f->known != FLOW_KNOWN || !is_owned())
+		return tcp_reno_ssthresh(sk);
+	f->reducing = 1;
+	half = tcp_sk(sk)->snd_cwnd >> 1;
+	return half > TX_MIN_SEGMENTS ? half : TX_MIN_SEGMENTS;
+}
+
+SEC("struct_ops")
+void BPF_PROG(lowtide_set_state, struct sock *sk, u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *f = flow_of(sk);
+	struct send_totals *g = totals();
+	struct tx_entry *entry;
+	struct tx tx;
+	u64 now, flight;
+	u32 cause = state == TCP_CA_Loss ? CONTROL_TIMEOUT : state == TCP_CA_CWR ? CONTROL_ECN : CONTROL_LOSS;
+
+	if (f->known != FLOW_KNOWN || !f->reducing || state < TCP_CA_CWR)
+		return;
+	f->reducing = 0;
+	entry = path_of(sk, 0);
+	if (!entry)
+		return;
+	load_tx(&tx, &f->tx);
+	// At a timeout all is marked lost by now; what was in flight is what had been sent.
+	flight = (u64)(tp->packets_out) * tx.mss;
+	now = bpf_ktime_get_ns();
+	bpf_spin_lock(&entry->lock);
+	tx_on_congestion(&entry->path, config.algorithm, &tx, now, cause, flight);
+	bpf_spin_unlock(&entry->lock);
+	store_tx(&f->tx, &tx);
+	if (state != TCP_CA_Loss)
+		tp->snd_ssthresh = segments(tx.window, tx.mss);
+	if (g)
+		g->losses++;
+}
+
+SEC("struct_ops")
+void BPF_PROG(lowtide_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct flow *f = flow_of(sk);
+	struct tx_entry *entry;
+	struct tx tx;
+	u64 now;
+	u32 phase;
+
+	if (event != CA_EVENT_TX_START || f->known != FLOW_KNOWN || !is_owned())
+		return;
+	entry = path_of(sk, 0);
+	if (!entry)
+		return;
+	load_tx(&tx, &f->tx);
+	now = bpf_ktime_get_ns();
+	bpf_spin_lock(&entry->lock);
+	tx_restart(&entry->path, config.algorithm, &tx, now);
+	phase = control_phase(config.algorithm, &entry->path.control);
+	bpf_spin_unlock(&entry->lock);
+	store_tx(&f->tx, &tx);
+	set_window(tcp_sk(sk), &tx, phase);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(lowtide_undo_cwnd, struct sock *sk)
+{
+	struct flow *f = flow_of(sk);
+	struct send_totals *g = totals();
+	struct tx_entry *entry;
+	struct tx tx;
+	u64 now;
+
+	if (f->known != FLOW_KNOWN || !is_owned())
+		return tcp_reno_undo_cwnd(sk);
+	load_tx(&tx, &f->tx);
+	entry = path_of(sk, 0);
+	if (entry) {
+		now = bpf_ktime_get_ns();
+		bpf_spin_lock(&entry->lock);
+		tx_on_undo(&entry->path, config.algorithm, &tx, now);
+		bpf_spin_unlock(&entry->lock);
+		store_tx(&f->tx, &tx);
+	}
+	if (g)
+		g->undone++;
+	return segments(tx.window, tx.mss);
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops lowtide = {
+	.name = "lowtide",
+	.init = (void *)lowtide_init,
+	.release = (void *)lowtide_release,
+	.ssthresh = (void *)lowtide_ssthresh,
+	.cong_avoid = (void *)lowtide_cong_avoid,
+	.set_state = (void *)lowtide_set_state,
+	.cwnd_event = (void *)lowtide_cwnd_event,
+	.pkts_acked = (void *)lowtide_pkts_acked,
+	.undo_cwnd = (void *)lowtide_undo_cwnd,
+};
+
+// ---- which connections get it ------------------------------------------------------------------------------------
+
+// A connection that was given the group's control: what it had before, or what its program has asked for since.
+struct origin {
+	char control[TCP_CA_NAME_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct origin);
+} send_origins SEC(".maps");
+
+// The name of some run's control: lowtide_ and its process.
+INLINE int is_a_runs(const char *name)
+{
+	return name[0] == 'l' && name[1] == 'o' && name[2] == 'w' && name[3] == 't' && name[4] == 'i' && name[5] == 'd' && name[6] == 'e' &&
+	       name[7] == '_';
+}
+
+// Byte by byte: the name is written after compilation, and a copy of what is not volatile would be one of zeroes.
+INLINE void own_name(char *to)
+{
+	for (int i = 0; i < TCP_CA_NAME_MAX; i++)
+		to[i] = config.name[i];
+}
+
+// Gives a connection our control and notes what it had. The inner one of two groups comes first: its control stays.
+SEC("sockops")
+int choose(struct bpf_sock_ops *ops)
+{
+	char before[TCP_CA_NAME_MAX] = {}, ours[TCP_CA_NAME_MAX];
+	struct send_totals *g = totals();
+	struct bpf_sock *sk = ops->sk;
+	struct origin *origin;
+
+	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		return 1;
+	if (!sk || bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, before, sizeof(before)) || is_a_runs(before))
+		return 1;
+	bpf_get_socket_cookie(ops); // so that it has one
+	own_name(ours);
+	origin = bpf_sk_storage_get(&send_origins, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (origin && !origin->control[0])
+		__builtin_memcpy(origin->control, before, sizeof(before));
+	if ((!origin || bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, ours, sizeof(ours))) && g)
+		g->unmanaged++;
+	return 1;
+}
+
+// A program of the group that asks for a control of its own is told that it has it, and gets it when the group ends.
+SEC("cgroup/setsockopt")
+int refuse(struct bpf_sockopt *ctx)
+{
+	struct send_totals *g = totals();
+	struct bpf_sock *sk = ctx->sk;
+	struct origin *origin;
+	char *wanted = ctx->optval;
+	int length = ctx->optlen;
+
+	if (ctx->level != SOL_TCP || ctx->optname != TCP_CONGESTION) {
+		if (length > PAGE_BYTES)
+			ctx->optlen = 0; // The kernel showed us a part only, and takes the whole if we say that we did not look.
+		return 1;
+	}
+	origin = sk ? bpf_sk_storage_get(&send_origins, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	if (origin) {
+		for (int i = 0; i < TCP_CA_NAME_MAX - 1; i++)
+			origin->control[i] = i < length && (void *)(wanted + i + 1) <= ctx->optval_end ? wanted[i] : 0;
+	}
+	if (g)
+		g->refused++;
+	ctx->optlen = -1; // done: nothing is left for the kernel to do
+	return 1;
+}
+
+char LICENSE[] SEC("license") = "GPL";

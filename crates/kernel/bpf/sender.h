@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The flows of one group that send to one remote address: one controller for all of them, each active flow an equal part of its
+// window (docs/group-window.md). Knows no kernel; whoever calls holds the path's lock.
+#ifndef LOWTIDE_SENDER_H
+#define LOWTIDE_SENDER_H
+
+#include "control.h"
+#include "send_intf.h"
+
+#define TX_EPOCH_RTTS 2                    // a flow that nothing was acknowledged of for this long has no part of the window
+#define TX_MIN_EPOCH_NS (10 * NS_PER_MS)
+#define TX_MIN_TARGET_NS (1 * NS_PER_MS)   // below it a target on a LAN would chase the host's own noise
+#define TX_MIN_RTO_NS (200 * NS_PER_MS)    // Linux TCP_RTO_MIN
+#define TX_MIN_SEGMENTS 2                  // a flow alone, and one that begins (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
+
+struct tx_path {
+	u64 srtt, last_ack;                // ns
+	u64 epoch_end, last_loss, yielded; // ns
+	u64 round_end;
+	u64 in_flight;                     // bytes, all flows
+	u32 epoch, active, active_before;
+	u32 episode;                       // counts episodes, so that only the last one is undone
+	u32 mss;
+	u8 limited, limited_before, known, pad;
+	union control control;
+};
+
+// A flow: what its path remembers of it.
+struct tx {
+	u32 mss, in_flight;                // bytes; as last told
+	u32 window;                        // bytes: its part of the path's window
+	u32 epoch, episode;
+};
+
+struct tx_ack {
+	u64 now, rtt, srtt;                // ns; rtt CONTROL_NONE: no sample
+	u64 acked, in_flight;              // bytes; in flight before this acknowledgement
+	u8 limited, in_recovery;
+};
+
+INLINE u32 tx_flows(const struct tx_path *p)
+{
+	u32 n = p->active > p->active_before ? p->active : p->active_before;
+
+	return n ? n : 1;
+}
+
+INLINE void tx_count(struct tx_path *p, struct tx *f, u64 now)
+{
+	u64 length = max_u64(TX_EPOCH_RTTS * p->srtt, TX_MIN_EPOCH_NS);
+
+	if (now >= p->epoch_end) {
+		p->active_before = now < p->epoch_end + length ? p->active : 0;
+		p->active = 0;
+		p->epoch++;
+		p->epoch_end = now + length;
+	}
+	if (f->epoch != p->epoch) {
+		f->epoch = p->epoch;
+		p->active++;
+	}
+}
+
+// Equal parts, none below a segment. The floor of two is the group's: twenty flows must not hold forty segments.
+INLINE void tx_divide(const struct tx_path *p, u32 algorithm, struct tx *f)
+{
+	f->window = max_u64(control_window(algorithm, &p->control) / tx_flows(p), f->mss);
+}
+
+INLINE void tx_tell_in_flight(struct tx_path *p, struct tx *f, u32 bytes)
+{
+	p->in_flight += bytes;
+	p->in_flight -= min_u64(p->in_flight, f->in_flight);
+	f->in_flight = bytes;
+}
+
+INLINE void tx_init(struct tx_path *p, u64 now, u32 mss, const volatile struct send_config *config)
+{
+	struct control_start start = {};
+
+	start.now = now;
+	start.window = TX_MIN_SEGMENTS * mss;
+	start.target = config->target;
+	start.least_target = TX_MIN_TARGET_NS;
+	start.mss = p->mss = mss;
+	start.enhanced = config->enhanced;
+	control_init(config->algorithm, &p->control, &start);
+	p->known = 1;
+	p->last_ack = now;
+}
+
+// A flow joins. Until something of it is acknowledged it has what a first one would get.
+INLINE void tx_join(struct tx_path *p, struct tx *f, u64 now, u32 mss, const volatile struct send_config *config)
+{
+	f->mss = mss;
+	f->in_flight = 0;
+	f->episode = 0;
+	if (!p->known)
+		tx_init(p, now, mss, config);
+	if (mss > p->mss) {
+		p->mss = mss;
+		control_on_mss(config->algorithm, &p->control, mss);
+	}
+	f->epoch = p->epoch - 2;
+	f->window = TX_MIN_SEGMENTS * mss;
+}
+
+INLINE void tx_leave(struct tx_path *p, struct tx *f) { tx_tell_in_flight(p, f, 0); }
+
+// Before a flow that had nothing in flight sends again. Only a pause of the whole path has drained the queue.
+INLINE void tx_restart(struct tx_path *p, u32 algorithm, struct tx *f, u64 now)
+{
+	struct control_restart r = {};
+
+	r.now = now;
+	r.idle = now > p->last_ack ? now - p->last_ack : 0;
+	r.rto = p->srtt + max_u64(p->srtt, TX_MIN_RTO_NS);
+	if (p->srtt && r.idle > r.rto) {
+		control_on_restart(algorithm, &p->control, &r);
+		p->last_ack = now;
+	}
+	if (p->epoch - f->epoch > 1) // The window was divided among the others meanwhile.
+		f->window = TX_MIN_SEGMENTS * f->mss;
+	else
+		tx_divide(p, algorithm, f);
+}
+
+// Rounds are timed: one ends with the first segment acknowledged that was sent after it began.
+INLINE void tx_round(struct tx_path *p, const struct tx_ack *t, u64 sent)
+{
+	if (sent >= p->round_end) {
+		p->round_end = t->now;
+		p->limited_before = p->limited;
+		p->limited = 0;
+	}
+	p->limited |= t->limited;
+}
+
+// One segment a flow is in flight whatever the control wants: of that the group can drain nothing.
+INLINE u64 tx_drainable(const struct tx_path *p)
+{
+	u64 least = (u64)tx_flows(p) * p->mss, floor = TX_MIN_SEGMENTS * p->mss;
+
+	return least > floor ? p->in_flight - min_u64(p->in_flight, least - floor) : p->in_flight;
+}
+
+// An acknowledgement. Sets the flow's window.
+INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t)
+{
+	struct control_ack a = {};
+	u64 queueing;
+
+	tx_count(p, f, t->now);
+	if (t->rtt != CONTROL_NONE)
+		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (t->rtt >> 3) : t->rtt;
+	tx_tell_in_flight(p, f, t->in_flight);
+	a.now = t->now;
+	a.acked = min_u64(t->acked, CONTROL_MAX_ACKED);
+	a.rtt = t->rtt;
+	a.srtt = p->srtt;
+	a.delivered = t->now;
+	a.prior_delivered = t->now - min_u64(t->now, t->rtt != CONTROL_NONE ? t->rtt : 2 * p->srtt);
+	tx_round(p, t, a.prior_delivered);
+	a.in_flight = tx_drainable(p);
+	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
+	// One flow's recovery is not the group's: its own window waits for it, the path's goes on.
+	a.in_recovery = t->in_recovery && tx_flows(p) == 1;
+	queueing = control_queueing(algorithm, &p->control);
+	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && t->now > p->last_ack)
+		p->yielded += min_u64(t->now - p->last_ack, p->srtt);
+	control_on_ack(algorithm, &p->control, &a);
+	p->last_ack = max_u64(p->last_ack, t->now);
+	tx_divide(p, algorithm, f);
+}
+
+// The start of an episode of a flow: at most one a round trip for the path. A timeout is the path's only if no other flow goes
+// on meanwhile.
+INLINE void tx_on_congestion(struct tx_path *p, u32 algorithm, struct tx *f, u64 now, u32 cause, u64 in_flight)
+{
+	struct control_congestion e = {};
+
+	if (now >= p->last_loss + p->srtt || cause == CONTROL_TIMEOUT) {
+		p->last_loss = now;
+		p->episode++;
+		f->episode = p->episode;
+		e.now = now;
+		e.in_flight = in_flight;
+		e.srtt = p->srtt;
+		e.cause = cause == CONTROL_TIMEOUT && tx_flows(p) > 1 ? CONTROL_LOSS : cause;
+		control_on_congestion(algorithm, &p->control, &e);
+	}
+	tx_divide(p, algorithm, f);
+}
+
+// The flow's last episode was spurious.
+INLINE void tx_on_undo(struct tx_path *p, u32 algorithm, struct tx *f, u64 now)
+{
+	if (f->episode && f->episode == p->episode) {
+		control_on_undo(algorithm, &p->control, now);
+		p->episode++; // once
+	}
+	tx_divide(p, algorithm, f);
+}
+
+#endif
