@@ -1,6 +1,6 @@
 # Each target installs what it lacks: Debian packages (as root) and crates.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test papers report bench clean
+.PHONY: help setup peers build demo test papers report bench clean
 
 PACKAGES := clang llvm libelf-dev zlib1g-dev pkg-config make gcc ethtool iperf3 curl tshark iproute2 time
 
@@ -10,13 +10,16 @@ help:           ## this list
 setup:          ## Debian packages that are missing
 	@scripts/setup $(PACKAGES)
 
+peers: setup    ## the uTP implementations that ours is tested against, in target/utp-peers
+	@scripts/setup-utp-peers
+
 build: setup    ## the command, at target/release/lowtide
 	cargo build --release --locked -p lowtide
 
 demo: build     ## the main job, in a laboratory of network namespaces: under three minutes
 	target/release/lowtide demo
 
-test: setup     ## every test, and the papers' quick set; what needs root or BPF says so when it is skipped
+test: peers     ## every test, and the papers' quick set; what needs root or BPF says so when it is skipped
 	cargo test --workspace --locked
 	cargo run --locked -p lowtide -- papers run --quick --check --out target/papers
 

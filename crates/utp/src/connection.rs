@@ -150,6 +150,26 @@ impl Connection {
         self.ids.0
     }
 
+    /// The id that packets to the peer carry.
+    pub fn peer_id(&self) -> u16 {
+        self.ids.1
+    }
+
+    /// Bytes in flight at most.
+    pub fn send_buffer(&self) -> u64 {
+        self.config.send_buffer
+    }
+
+    /// Nothing more may be written.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Where in the stream of what was written the oldest packet not acknowledged begins: what lies before is not needed any more.
+    pub fn kept_from(&self) -> u64 {
+        self.out.oldest_offset().unwrap_or(self.cut)
+    }
+
     /// The host writes `bytes` more; `u64::MAX` for a transfer without end.
     pub fn write(&mut self, bytes: u64) {
         if !self.closing {

@@ -95,6 +95,11 @@ impl Outgoing {
         self.in_flight
     }
 
+    /// Where in the stream the oldest packet begins.
+    pub(crate) fn oldest_offset(&self) -> Option<u64> {
+        self.packets.front().map(|sent| sent.offset)
+    }
+
     /// Payload bytes acknowledged so far.
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered

@@ -1,0 +1,141 @@
+//! One connection as its stream and its port share it: the protocol, the bytes that belong to it, and who waits. Knows no sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use lowtide_cc::Time;
+use lowtide_utp::{Connection, Failure, Packet, Placement, State, Transmit};
+
+use crate::buffers::{Receiving, Sending};
+use crate::port::Port;
+use crate::train::Train;
+
+/// A connection, shared by its stream and its port.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub port: Arc<Port>,
+    pub peer: SocketAddr,
+    end: Mutex<End>,
+}
+
+/// What the lock guards.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub protocol: Connection,
+    pub sending: Sending,
+    pub receiving: Receiving,
+    pub reader: Option<Waker>,
+    pub writer: Option<Waker>,
+    /// Everything up to the peer's FIN is here.
+    pub peer_ended: bool,
+    /// The stream was dropped.
+    pub orphaned: bool,
+    /// The port is to look at it.
+    pub queued: bool,
+    /// It was accepted and is to be offered to the listener once it is established.
+    pub unoffered: bool,
+    /// A packet that did not fit the last train.
+    carried: Option<Transmit>,
+}
+
+impl Member {
+    pub(crate) fn new(port: Arc<Port>, peer: SocketAddr, protocol: Connection, accepted: bool) -> Arc<Member> {
+        let end = End {
+            protocol,
+            sending: Sending::default(),
+            receiving: Receiving::default(),
+            reader: None,
+            writer: None,
+            peer_ended: false,
+            orphaned: false,
+            queued: false,
+            unoffered: accepted,
+            carried: None,
+        };
+        Arc::new(Member { port, peer, end: Mutex::new(end) })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, End> {
+        // A panic elsewhere leaves numbers and buffers as they were between two packets.
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl End {
+    /// A packet arrived for it.
+    pub(crate) fn on_packet(&mut self, packet: &Packet, payload: &[u8], now: Time, wakers: &mut Vec<Waker>) {
+        let state = self.protocol.state();
+        let arrival = self.protocol.on_packet(packet, now);
+        if !self.orphaned {
+            match arrival.payload {
+                Placement::InOrder => self.receiving.push(packet.header.seq, payload, arrival.released),
+                Placement::Held => self.receiving.hold(packet.header.seq, payload),
+                Placement::Refused => {}
+            }
+        }
+        if arrival.payload == Placement::InOrder {
+            self.protocol.set_unread(self.receiving.len() as u32);
+        }
+        self.peer_ended |= arrival.end;
+        self.sending.forget_before(self.protocol.kept_from());
+        let changed = self.protocol.state() != state;
+        if arrival.payload == Placement::InOrder || changed {
+            wakers.extend(self.reader.take());
+        }
+        if changed || self.has_room() {
+            wakers.extend(self.writer.take());
+        }
+    }
+
+    /// Time passes.
+    pub(crate) fn on_timer(&mut self, now: Time, wakers: &mut Vec<Waker>) {
+        let state = self.protocol.state();
+        self.protocol.on_timer(now);
+        self.sending.rest();
+        self.receiving.rest();
+        if self.protocol.state() != state {
+            wakers.extend(self.reader.take());
+            wakers.extend(self.writer.take());
+        }
+    }
+
+    /// Whether a writer that waits for room, or for its FIN's acknowledgement, is worth waking.
+    fn has_room(&self) -> bool {
+        self.sending.len() <= self.protocol.send_buffer() as usize / 4 * 3 || self.protocol.is_flushed()
+    }
+
+    /// Adds to `train` what may leave now; whether something is left that did not fit.
+    pub(crate) fn fill(&mut self, train: &mut Train, now: Time) -> bool {
+        while let Some(transmit) = self.carried.take().or_else(|| self.protocol.poll(now)) {
+            let bytes = transmit.packet.bytes();
+            if !train.takes(bytes, transmit.probe) {
+                self.carried = Some(transmit);
+                return true;
+            }
+            train.probe |= transmit.probe;
+            let sending = &self.sending;
+            train.push(bytes, |out| {
+                transmit.packet.encode_head(out);
+                let len = usize::from(transmit.packet.payload);
+                if len > 0 {
+                    sending.copy(transmit.offset, len, out);
+                }
+            });
+        }
+        false
+    }
+
+    /// The error that reads and writes end with, if it came to a bad end.
+    pub(crate) fn error(&self) -> Option<io::Error> {
+        let State::Failed(failure) = self.protocol.state() else { return None };
+        let kind = match failure {
+            Failure::TimedOut => io::ErrorKind::TimedOut,
+            Failure::Reset => io::ErrorKind::ConnectionReset,
+            Failure::Refused => io::ErrorKind::ConnectionRefused,
+            Failure::Aborted => io::ErrorKind::ConnectionAborted,
+        };
+        Some(io::Error::new(kind, failure))
+    }
+}

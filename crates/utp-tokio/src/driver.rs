@@ -1,0 +1,137 @@
+//! The task of a port: receives, lets connections send, looks at timers. Ends when nobody holds the port and nothing is left on it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use lowtide_utp::Packet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::connection::Member;
+use crate::port::Port;
+use crate::train::Train;
+use crate::udp::Batch;
+
+/// Timers are looked at this often; a connection's own tick is 500 ms.
+const TICK: Duration = Duration::from_millis(100);
+/// System calls that receive before others have their turn.
+const MOST_BATCHES: usize = 16;
+/// Trains that one connection sends before others have their turn.
+const MOST_TRAINS: usize = 16;
+
+struct Driver {
+    port: Arc<Port>,
+    batch: Batch,
+    train: Train,
+    wakers: Vec<Waker>,
+    resets: Vec<(SocketAddr, Packet)>,
+    /// What the socket had no room for; until it is gone nothing else leaves.
+    waiting: VecDeque<Train>,
+    /// Connections that could not send for that reason.
+    stalled: Vec<Arc<Member>>,
+}
+
+/// Drives `port` until it is over.
+pub(crate) async fn run(port: Arc<Port>) {
+    let train = Train::new(port.udp.local(), port.udp.longest_train());
+    let mut driver =
+        Driver { port, batch: Batch::new(), train, wakers: Vec::new(), resets: Vec::new(), waiting: VecDeque::new(), stalled: Vec::new() };
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while !driver.port.is_over() {
+        let port = Arc::clone(&driver.port);
+        tokio::select! {
+            _ = port.udp.readable() => driver.receive(),
+            () = port.wake.notified() => {}
+            _ = ticks.tick() => {
+                port.tick(&mut driver.wakers);
+                driver.wake();
+            }
+            _ = port.udp.writable(), if !driver.waiting.is_empty() => {}
+        }
+        driver.send();
+    }
+}
+
+impl Driver {
+    /// Each batch is acknowledged before the next is received: what came together is acknowledged together (libutp's deferred
+    /// acknowledgements), and no more than that.
+    fn receive(&mut self) {
+        for _ in 0..MOST_BATCHES {
+            // An error that is none of the socket's (an ICMP message) leaves nothing to be done but to go on.
+            if self.port.udp.receive(&mut self.batch).is_err() {
+                return;
+            }
+            self.port.receive(&self.batch, &mut self.wakers, &mut self.resets);
+            self.wake();
+            self.send();
+        }
+    }
+
+    fn wake(&mut self) {
+        self.wakers.drain(..).for_each(Waker::wake);
+    }
+
+    fn send(&mut self) {
+        while let Some(train) = self.waiting.front() {
+            if would_block(&self.port.udp.send(train)) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+        for (to, reset) in std::mem::take(&mut self.resets) {
+            self.train.restart(to);
+            self.train.push(reset.bytes(), |out| reset.encode_head(out));
+            self.leave();
+        }
+        let mut due = std::mem::take(&mut self.stalled);
+        due.append(&mut self.port.take_due());
+        let mut due = due.into_iter();
+        while self.waiting.is_empty()
+            && let Some(member) = due.next()
+        {
+            self.send_of(&member);
+        }
+        self.stalled.extend(due);
+    }
+
+    /// Sends what `member` has to send. The lock is free while the kernel works.
+    fn send_of(&mut self, member: &Arc<Member>) {
+        for n in 0..=MOST_TRAINS {
+            self.train.restart(member.peer);
+            let mut end = member.lock();
+            end.queued = false;
+            if n == MOST_TRAINS {
+                self.port.queue_and_wake(member, &mut end);
+                return;
+            }
+            let more = end.fill(&mut self.train, self.port.now());
+            drop(end);
+            if !self.train.is_empty() {
+                self.leave();
+            }
+            if !more {
+                return;
+            }
+            if !self.waiting.is_empty() {
+                self.stalled.push(Arc::clone(member));
+                return;
+            }
+        }
+    }
+
+    /// The train leaves, or waits. What the kernel refuses is lost like any other packet.
+    fn leave(&mut self) {
+        if would_block(&self.port.udp.send(&self.train)) {
+            let fresh = Train::new(self.train.to, self.port.udp.longest_train());
+            self.waiting.push_back(std::mem::replace(&mut self.train, fresh));
+        }
+    }
+}
+
+fn would_block(sent: &io::Result<()>) -> bool {
+    sent.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+}

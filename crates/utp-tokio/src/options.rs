@@ -1,0 +1,90 @@
+//! What can be chosen of a port and its connections. Knows no sockets.
+
+use lowtide_cc::{Controller, ParamError, Params, Start, Time, registry};
+use lowtide_utp::{Config, PathMtu, Repair};
+
+/// What can be chosen; the defaults are libutp's limits under libutp-mod's congestion control.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The congestion control, by its name in `lowtide_cc::registry`.
+    pub control: String,
+    /// The control's parameters.
+    pub params: Params,
+    /// What happens to a retransmission that is lost; libutp itself waits for the timeout.
+    pub repair: Repair,
+    /// Bytes written and not acknowledged, per connection.
+    pub send_buffer: usize,
+    /// Bytes received and not read, per connection.
+    pub receive_buffer: u32,
+    /// Connections on the port; further SYNs are ignored. libutp: 3000.
+    pub max_connections: usize,
+    /// Connections whose peer has not shown yet that it has our answer. Another SYN takes the place of the oldest.
+    pub max_half_open: usize,
+    /// Connections established and not accepted yet; further SYNs are ignored.
+    pub backlog: usize,
+    /// Bytes asked of the kernel for the UDP socket's buffers; it may give fewer (net.core.rmem_max, wmem_max).
+    pub udp_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            control: "libutp-mod".to_owned(),
+            params: Params::default(),
+            repair: Repair::ByTime,
+            send_buffer: 1 << 20,
+            receive_buffer: 1 << 20,
+            max_connections: 16_384,
+            max_half_open: 256,
+            backlog: 1024,
+            udp_buffer: 4 << 20,
+        }
+    }
+}
+
+/// Options that cannot be had.
+#[derive(Debug)]
+pub struct OptionsError(String);
+
+impl std::fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OptionsError {}
+
+impl From<ParamError> for OptionsError {
+    fn from(error: ParamError) -> OptionsError {
+        OptionsError(error.to_string())
+    }
+}
+
+impl Options {
+    /// A control for a new connection.
+    pub(crate) fn control(&self, mtu: PathMtu, seed: u64, now: Time) -> Result<Box<dyn Controller>, OptionsError> {
+        let entry = registry::by_name(&self.control).map_err(|e| OptionsError(e.to_string()))?;
+        let start = Start { now, mss: u32::from(mtu.ceiling) - 20, seed, ..Start::default() };
+        Ok(entry.build(&self.params, &start)?)
+    }
+
+    /// A connection's parameters, to an IPv4 address or not.
+    pub(crate) fn config(&self, mtu: PathMtu) -> Config {
+        Config {
+            packet: mtu.ceiling - 20,
+            path_mtu: Some(mtu),
+            repair: self.repair,
+            send_buffer: self.send_buffer as u64,
+            receive_buffer: self.receive_buffer,
+            ..Config::default()
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        self.control(PathMtu::IPV4, 0, Time::ZERO)?;
+        let rule = |holds: bool, text: &str| if holds { Ok(()) } else { Err(OptionsError(text.to_owned())) };
+        rule(self.send_buffer >= 1400, "send_buffer must be at least 1400 bytes, one packet")?;
+        rule(self.receive_buffer >= 1400, "receive_buffer must be at least 1400 bytes, one packet")?;
+        rule(self.max_half_open >= 1 && self.backlog >= 1, "max_half_open and backlog must be at least 1")
+    }
+}

@@ -1,0 +1,258 @@
+//! One UDP port and the connections on it: who a packet is for, who may connect, who has something to send. Reads no socket itself.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use lowtide_cc::Time;
+use lowtide_utp::{Connection, Kind, Open, Packet, PathMtu, State};
+use rand::Rng;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::connection::{End, Member};
+use crate::limits::Strays;
+use crate::options::Options;
+use crate::stream::UtpStream;
+use crate::udp::{Batch, Udp};
+
+/// Whom a packet comes from, and the id that it is for.
+type Key = (SocketAddr, u16);
+
+/// A UDP port.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub udp: Udp,
+    pub options: Options,
+    epoch: Instant,
+    table: Mutex<Table>,
+    /// Connections that may have something to send.
+    due: Mutex<Vec<Arc<Member>>>,
+    /// Something became due, or the last handle went.
+    pub wake: Notify,
+    /// A connection waits to be accepted.
+    pub arrived: Notify,
+    /// The last connection has ended.
+    pub emptied: Notify,
+    /// Sockets and listeners; without any, and without connections, the port ends.
+    pub handles: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    members: HashMap<Key, Arc<Member>>,
+    /// Accepted and not established, oldest first.
+    half_open: VecDeque<Key>,
+    /// Established and not accepted yet.
+    ready: VecDeque<UtpStream>,
+    listeners: usize,
+    strays: Strays,
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn path_mtu(peer: SocketAddr) -> PathMtu {
+    match peer.ip().to_canonical() {
+        IpAddr::V4(_) => PathMtu::IPV4,
+        IpAddr::V6(_) => PathMtu::IPV6,
+    }
+}
+
+impl Port {
+    pub(crate) fn new(udp: Udp, options: Options) -> Port {
+        Port {
+            udp,
+            options,
+            epoch: Instant::now(),
+            table: Mutex::default(),
+            due: Mutex::default(),
+            wake: Notify::new(),
+            arrived: Notify::new(),
+            emptied: Notify::new(),
+            handles: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// The port is to look at a connection, which its caller has locked.
+    pub(crate) fn queue(&self, member: &Arc<Member>, end: &mut End) {
+        if !std::mem::replace(&mut end.queued, true) {
+            unpoisoned(&self.due).push(Arc::clone(member));
+        }
+    }
+
+    /// The same, from a task that is not the port's.
+    pub(crate) fn queue_and_wake(&self, member: &Arc<Member>, end: &mut End) {
+        if !end.queued {
+            self.queue(member, end);
+            self.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn take_due(&self) -> Vec<Arc<Member>> {
+        std::mem::take(&mut *unpoisoned(&self.due))
+    }
+
+    /// A connection to `peer` under way.
+    pub(crate) fn connect(self: &Arc<Port>, peer: SocketAddr) -> io::Result<Arc<Member>> {
+        let now = self.now();
+        let mtu = path_mtu(peer);
+        let cc = self.options.control(mtu, rand::rng().random(), now).map_err(io::Error::other)?;
+        let mut table = unpoisoned(&self.table);
+        if table.members.len() >= self.options.max_connections {
+            let limit = self.options.max_connections;
+            return Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                format!("the port has its {limit} connections already (max_connections)"),
+            ));
+        }
+        let id = loop {
+            let id: u16 = rand::rng().random();
+            // Taken too where the peer connects to us: then its packets could be for either.
+            if [id, id.wrapping_add(1)].iter().all(|&id| !table.members.contains_key(&(peer, id))) {
+                break id;
+            }
+        };
+        let open = Open { id, seq: rand::rng().random() };
+        let protocol = Connection::connect(self.options.config(mtu), cc, open, now);
+        let member = Member::new(Arc::clone(self), peer, protocol, false);
+        table.members.insert((peer, id), Arc::clone(&member));
+        drop(table);
+        self.queue_and_wake(&member, &mut member.lock());
+        Ok(member)
+    }
+
+    pub(crate) fn listen(&self, more: bool) {
+        let mut table = unpoisoned(&self.table);
+        table.listeners = if more { table.listeners + 1 } else { table.listeners - 1 };
+        let unwanted = if table.listeners == 0 { std::mem::take(&mut table.ready) } else { VecDeque::new() };
+        drop(table);
+        drop(unwanted);
+    }
+
+    pub(crate) fn accepted(&self) -> Option<UtpStream> {
+        unpoisoned(&self.table).ready.pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        unpoisoned(&self.table).members.is_empty()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.handles.load(Ordering::Acquire) == 0 && self.is_empty()
+    }
+
+    /// What arrived. Wakers to be woken, and resets to be sent, are added to the lists.
+    pub(crate) fn receive(self: &Arc<Port>, batch: &Batch, wakers: &mut Vec<Waker>, resets: &mut Vec<(SocketAddr, Packet)>) {
+        let now = self.now();
+        let mut table = unpoisoned(&self.table);
+        for (from, datagrams) in batch.messages() {
+            // Mostly all are for one connection.
+            let mut last: Option<(u16, Arc<Member>)> = None;
+            for datagram in datagrams {
+                let Ok((packet, payload)) = Packet::decode(datagram) else { continue };
+                let id = packet.header.connection_id;
+                let known = last.as_ref().filter(|(last, _)| *last == id && !matches!(packet.header.kind, Kind::Syn | Kind::Reset));
+                let member = match known {
+                    Some((_, member)) => Some(Arc::clone(member)),
+                    None => table.find(from, &packet).or_else(|| self.admit(&mut table, from, &packet, now)),
+                };
+                let Some(member) = member else {
+                    resets.extend(table.strays.answer(from, &packet, rand::rng().random(), now).map(|reset| (from, reset)));
+                    continue;
+                };
+                let mut end = member.lock();
+                end.on_packet(&packet, payload, now, wakers);
+                self.queue(&member, &mut end);
+                if end.unoffered && end.protocol.state() == State::Connected {
+                    end.unoffered = false;
+                    drop(end);
+                    table.offer(&member, self);
+                } else {
+                    drop(end);
+                }
+                last = Some((id, member));
+            }
+        }
+    }
+
+    /// The connection that a SYN opens, if there is somebody to accept it and room.
+    fn admit(self: &Arc<Port>, table: &mut Table, from: SocketAddr, syn: &Packet, now: Time) -> Option<Arc<Member>> {
+        let wanted = syn.header.kind == Kind::Syn && table.listeners > 0;
+        if !wanted || table.ready.len() >= self.options.backlog || table.members.len() >= self.options.max_connections {
+            return None;
+        }
+        if table.half_open.len() >= self.options.max_half_open {
+            table.evict_oldest();
+        }
+        let mtu = path_mtu(from);
+        let cc = self.options.control(mtu, rand::rng().random(), now).ok()?;
+        let protocol = Connection::accept(self.options.config(mtu), cc, syn, rand::rng().random(), now);
+        let key = (from, protocol.id());
+        let member = Member::new(Arc::clone(self), from, protocol, true);
+        table.members.insert(key, Arc::clone(&member));
+        table.half_open.push_back(key);
+        Some(member)
+    }
+
+    /// Timers, and an end to what has ended.
+    pub(crate) fn tick(&self, wakers: &mut Vec<Waker>) {
+        let now = self.now();
+        let mut table = unpoisoned(&self.table);
+        table.strays.forget(now);
+        let Table { members, half_open, .. } = &mut *table;
+        members.retain(|key, member| {
+            let mut end = member.lock();
+            end.on_timer(now, wakers);
+            let forgettable = end.protocol.is_forgettable(now);
+            if forgettable {
+                half_open.retain(|half_open| half_open != key);
+            } else {
+                self.queue(member, &mut end);
+            }
+            !forgettable
+        });
+        if table.members.is_empty() {
+            self.emptied.notify_waiters();
+        }
+    }
+}
+
+impl Table {
+    /// The connection that `packet` is for. A RESET may carry either end's id.
+    fn find(&self, from: SocketAddr, packet: &Packet) -> Option<Arc<Member>> {
+        let id = packet.header.connection_id;
+        match packet.header.kind {
+            Kind::Syn => self.members.get(&(from, id.wrapping_add(1))).cloned(),
+            Kind::Reset => self.members.get(&(from, id)).cloned().or_else(|| {
+                let others = [id.wrapping_add(1), id.wrapping_sub(1)];
+                let mut theirs = others.iter().filter_map(|&other| self.members.get(&(from, other)));
+                theirs.find(|member| member.lock().protocol.peer_id() == id).cloned()
+            }),
+            _ => self.members.get(&(from, id)).cloned(),
+        }
+    }
+
+    /// A connection is established: the listener may have it.
+    fn offer(&mut self, member: &Arc<Member>, port: &Port) {
+        let key = (member.peer, member.lock().protocol.id());
+        self.half_open.retain(|half_open| *half_open != key);
+        self.ready.push_back(UtpStream::new(Arc::clone(member)));
+        port.arrived.notify_one();
+    }
+
+    /// A peer that is there answers within a round trip: the oldest is the least likely one.
+    fn evict_oldest(&mut self) {
+        if let Some(key) = self.half_open.pop_front() {
+            self.members.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The UDP socket: batches in (recvmmsg, GRO), trains out (GSO), "don't fragment" for probes. Knows no uTP.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+
+use dontfrag::UdpSocketExt;
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::train::Train;
+
+/// Messages per system call, and bytes of each: what GRO may put together.
+const MESSAGES: usize = 8;
+const MESSAGE: usize = 1 << 16;
+
+/// A bound UDP socket.
+#[derive(Debug)]
+pub(crate) struct Udp {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+/// Room for what one system call receives.
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; MESSAGES],
+    messages: usize,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Batch {
+        Batch { bytes: vec![0; MESSAGES * MESSAGE], metas: [RecvMeta::default(); MESSAGES], messages: 0 }
+    }
+
+    /// The messages: from whom, and the datagrams of each, all but the last of one size.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (SocketAddr, std::slice::Chunks<'_, u8>)> {
+        self.metas[..self.messages].iter().zip(self.bytes.chunks(MESSAGE)).map(|(meta, bytes)| {
+            let bytes = &bytes[..meta.len];
+            (meta.addr, bytes.chunks(meta.stride.max(1)))
+        })
+    }
+}
+
+impl Udp {
+    pub(crate) fn bind(address: SocketAddr, buffer: usize) -> io::Result<Udp> {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() && address.ip().is_unspecified() {
+            // One port for both: IPv4 peers have mapped addresses.
+            socket.set_only_v6(false)?;
+        }
+        // The kernel gives what it allows; less is slower, no more.
+        let _ = socket.set_recv_buffer_size(buffer);
+        let _ = socket.set_send_buffer_size(buffer);
+        socket.bind(&address.into())?;
+        let state = UdpSocketState::new((&socket).into())?;
+        let socket = UdpSocket::from_std(socket.into())?;
+        let udp = Udp { local: socket.local_addr()?, socket, state };
+        // quinn-udp forbids fragments; a uTP packet that is too large for the path cannot be cut again.
+        udp.forbid_fragments(false)?;
+        Ok(udp)
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The address as this socket's kernel wants it.
+    pub(crate) fn to_wire(&self, peer: SocketAddr) -> SocketAddr {
+        match peer.ip() {
+            IpAddr::V4(v4) if self.local.is_ipv6() => SocketAddr::new(v4.to_ipv6_mapped().into(), peer.port()),
+            _ => peer,
+        }
+    }
+
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        self.socket.writable().await
+    }
+
+    /// Receives what is there; `WouldBlock` if nothing is.
+    pub(crate) fn receive(&self, batch: &mut Batch) -> io::Result<()> {
+        let Batch { bytes, metas, messages } = batch;
+        *messages = 0;
+        let mut chunks = bytes.chunks_mut(MESSAGE);
+        let mut slices: [IoSliceMut<'_>; MESSAGES] = std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        *messages = self.socket.try_io(Interest::READABLE, || self.state.recv((&self.socket).into(), &mut slices, metas))?;
+        Ok(())
+    }
+
+    /// Datagrams that may leave in one train.
+    pub(crate) fn longest_train(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Sends a train; `WouldBlock` if the socket's buffer is full.
+    pub(crate) fn send(&self, train: &Train) -> io::Result<()> {
+        if train.probe {
+            self.forbid_fragments(true)?;
+        }
+        let transmit = train.transmit();
+        let sent = self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit));
+        if train.probe {
+            self.forbid_fragments(false)?;
+        }
+        sent
+    }
+
+    /// Linux has no option for a single datagram.
+    fn forbid_fragments(&self, forbid: bool) -> io::Result<()> {
+        if self.local.is_ipv4() {
+            return self.socket.set_dontfrag_v4(forbid);
+        }
+        // A socket for both kinds has both options.
+        let _ = self.socket.set_dontfrag_v4(forbid);
+        self.socket.set_dontfrag_v6(forbid)
+    }
+}

@@ -1,0 +1,43 @@
+// libutp (npm utp-native) as a peer: sends so many bytes of a pattern, or receives to the end; prints the sha256 of what it sent or got.
+// node libutp.js MODULES (listen|connect) PORT (send|receive) BYTES
+const [modules, how, port, what, bytes] = process.argv.slice(2)
+const utp = require(modules + '/utp-native')
+const crypto = require('crypto')
+
+function done (hash, text) { console.log(hash.digest('hex'), text); setTimeout(() => process.exit(0), 200) }
+
+function use (stream) {
+  const hash = crypto.createHash('sha256')
+  stream.on('error', e => { console.error(e.message); process.exit(1) })
+  if (what === 'receive') {
+    let got = 0
+    stream.on('data', d => { hash.update(d); got += d.length })
+    stream.on('end', () => { stream.end(); done(hash, got) })
+    if (how === 'connect') stream.write('.') // an accepted libutp connection writes once it has been written to
+    return
+  }
+  let left = Number(bytes)
+  const pattern = crypto.createHash('sha512').update('lowtide').digest()
+  const chunk = Buffer.alloc(1 << 16, pattern)
+  function more () {
+    while (left > 0) {
+      const part = chunk.subarray(0, Math.min(left, chunk.length))
+      left -= part.length
+      hash.update(part)
+      if (!stream.write(part)) return stream.once('drain', more)
+    }
+    stream.on('finish', () => {})
+    stream.end()
+    stream.on('close', () => done(hash, bytes))
+    stream.resume()
+  }
+  if (how === 'listen') stream.once('data', more)
+  else more()
+}
+
+if (how === 'listen') {
+  const server = utp.createServer({ allowHalfOpen: true }, use)
+  server.listen(Number(port), '127.0.0.1', () => console.log('port', server.address().port))
+} else {
+  use(utp.connect(Number(port), '127.0.0.1', { allowHalfOpen: true }))
+}

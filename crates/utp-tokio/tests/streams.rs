@@ -1,0 +1,178 @@
+//! Streams between two ports on loopback: what is written arrives, ends are ends, and futures may be dropped.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use lowtide_utp_tokio::{Options, UtpListener, UtpSocket, UtpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn any_port(ip: &str) -> SocketAddr {
+    SocketAddr::new(ip.parse().expect("an address"), 0)
+}
+
+fn ports(ip: &str) -> (UtpListener, UtpSocket) {
+    let listener = UtpListener::bind(any_port(ip), Options::default()).expect("loopback");
+    (listener, UtpSocket::bind(any_port(ip), Options::default()).expect("loopback"))
+}
+
+async fn pair(ip: &str) -> (UtpStream, UtpStream) {
+    let (mut listener, socket) = ports(ip);
+    let address = listener.socket().local_addr().expect("bound");
+    let (accepted, connected) = tokio::join!(listener.accept(), socket.connect(address));
+    (connected.expect("connected"), accepted.expect("accepted"))
+}
+
+/// Bytes in which every shift shows.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+}
+
+#[tokio::test]
+async fn both_directions_carry_over_both_families() {
+    for ip in ["127.0.0.1", "::1"] {
+        let (a, b) = pair(ip).await;
+        let sent = pattern(5_000_000);
+        let copy = |stream: UtpStream, sent: Vec<u8>| async move {
+            let (mut from, mut to) = tokio::io::split(stream);
+            let mut received = Vec::new();
+            let send = async {
+                to.write_all(&sent).await?;
+                to.shutdown().await
+            };
+            let (read, written) = tokio::join!(from.read_to_end(&mut received), send);
+            read.and(written).expect("a stream");
+            received
+        };
+        let (x, y) = tokio::join!(copy(a, sent.clone()), copy(b, sent.clone()));
+        assert!(x == sent && y == sent, "{ip}");
+    }
+}
+
+#[tokio::test]
+async fn an_ipv6_port_on_all_addresses_speaks_ipv4_too() {
+    let mut listener = UtpListener::bind(any_port("::"), Options::default()).expect("loopback");
+    let port = listener.socket().local_addr().expect("bound").port();
+    let socket = UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback");
+    let connecting = socket.connect(SocketAddr::from(([127, 0, 0, 1], port)));
+    let (accepted, connected) = tokio::join!(listener.accept(), connecting);
+    assert_eq!(accepted.expect("accepted").peer_addr(), socket.local_addr().expect("bound"));
+    drop(connected);
+}
+
+/// A server that speaks first, and a client that only reads.
+#[tokio::test]
+async fn the_server_may_speak_first() {
+    let (mut client, mut server) = pair("127.0.0.1").await;
+    server.write_all(b"220 ready").await.expect("written");
+    server.shutdown().await.expect("acknowledged");
+    let mut text = String::new();
+    client.read_to_string(&mut text).await.expect("read");
+    assert_eq!(text, "220 ready");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_still_delivers() {
+    let (mut listener, socket) = ports("127.0.0.1");
+    let address = listener.socket().local_addr().expect("bound");
+    let sent = pattern(900_000);
+    let mut stream = socket.connect(address).await.expect("connected");
+    let mut accepted = listener.accept().await.expect("accepted");
+    stream.write_all(&sent).await.expect("written");
+    drop(stream);
+    let mut received = Vec::new();
+    accepted.read_to_end(&mut received).await.expect("read");
+    assert_eq!(received, sent);
+    drop(accepted);
+    tokio::time::timeout(Duration::from_secs(10), socket.close()).await.expect("nothing is left");
+}
+
+/// Each read and write is dropped over and over before it is ready.
+#[tokio::test]
+async fn futures_that_are_dropped_lose_nothing() {
+    let (mut a, mut b) = pair("127.0.0.1").await;
+    let sent = pattern(3_000_000);
+    let write = async {
+        let mut left = &sent[..];
+        while !left.is_empty() {
+            tokio::select! {
+                biased;
+                n = a.write(&left[..left.len().min(70_000)]) => left = &left[n.expect("written")..],
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        a.shutdown().await.expect("acknowledged");
+    };
+    let read = async {
+        let (mut received, mut part) = (Vec::<u8>::new(), vec![0; 50_000]);
+        loop {
+            tokio::select! {
+                biased;
+                n = b.read(&mut part) => match n.expect("read") {
+                    0 => return received,
+                    n => received.extend(&part[..n]),
+                },
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    };
+    let ((), received) = tokio::join!(write, read);
+    assert!(received == sent);
+}
+
+/// The window closes, what was written waits, and neither end keeps more than its buffers.
+#[tokio::test]
+async fn a_reader_that_does_not_read_holds_the_writer_back() {
+    let (mut a, mut b) = pair("127.0.0.1").await;
+    let mut written = 0;
+    while let Ok(n) = tokio::time::timeout(Duration::from_millis(700), a.write(&[7; 65_536])).await {
+        written += n.expect("written");
+    }
+    // Two buffers, less what no whole packet fits in, and what was read at once.
+    assert!(((2 << 20) - 1400..=(2 << 20) + 1400).contains(&written), "{written}");
+    let read_all = async {
+        let mut received = Vec::new();
+        b.read_to_end(&mut received).await.expect("read");
+        received.len()
+    };
+    let (ended, received) = tokio::join!(a.shutdown(), read_all);
+    ended.expect("acknowledged");
+    assert_eq!(received, written);
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    let deaf = UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback");
+    let socket = UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback");
+    let attempt = socket.connect(deaf.local_addr().expect("bound"));
+    assert!(tokio::time::timeout(Duration::from_millis(300), attempt).await.is_err(), "a SYN to a port that only connects is ignored");
+    // The attempt was given up with its future.
+    tokio::time::timeout(Duration::from_secs(1), socket.close()).await.expect("nothing is left");
+}
+
+/// The peer's process has gone: what comes for its connection is answered by a reset.
+#[tokio::test]
+async fn a_peer_that_knows_nothing_of_it_resets_a_connection() {
+    let (mut listener, socket) = ports("127.0.0.1");
+    let address = listener.socket().local_addr().expect("bound");
+    let mut stream = socket.connect(address).await.expect("connected");
+    drop(listener.accept().await.expect("accepted"));
+    // The FIN arrives and the other end forgets; then this end writes.
+    assert_eq!(stream.read(&mut [0; 10]).await.expect("the end"), 0);
+    let mut failed = None;
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if let Err(error) = stream.write_all(b"more").await {
+            failed = Some(error.kind());
+            break;
+        }
+    }
+    assert_eq!(failed, Some(ErrorKind::ConnectionReset));
+}
+
+#[tokio::test]
+async fn options_that_cannot_be_had_are_told_in_one_line() {
+    let wrong = Options { control: "ledbatt".to_owned(), ..Options::default() };
+    let error = UtpSocket::bind(any_port("127.0.0.1"), wrong).expect_err("no such control").to_string();
+    assert!(error.contains("ledbatt") && error.contains("ledbat_pp"), "{error}");
+}
