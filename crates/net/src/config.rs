@@ -65,7 +65,7 @@ pub static DISCIPLINES: &[Discipline] = &[
     },
     Discipline {
         name: "fq_codel",
-        summary: "a queue with CoDel for each flow, byte-fair, sparse flows first: as codel, and queues, quantum, perfect_hash",
+        summary: "a queue with CoDel for each flow, byte-fair, sparse flows first: as codel, and queues, quantum, perfect_hash, own_backlog",
         source: "RFC 8290",
     },
     Discipline {
@@ -75,7 +75,7 @@ pub static DISCIPLINES: &[Discipline] = &[
     },
     Discipline {
         name: "pie-linux-old",
-        summary: "PIE of Linux 3.14 to 4.20, by departure rate, 20 ms every 30 ms: target_ms, update_ms, packets, ecn",
+        summary: "PIE of Linux from 3.14 to 2019, by departure rate, 20 ms every 30 ms: target_ms, update_ms, packets, ecn",
         source: "draft-pan-aqm-pie-00, Linux 3.17 sch_pie.c",
     },
     Discipline {
@@ -134,7 +134,7 @@ impl QueueConfig {
                 require(c.packets > 0 && c.queues > 0 && c.quantum > 0, "fq_codel", "`packets`, `queues` and `quantum` must be above 0")?;
                 let shape =
                     fq_codel::Shape { queues: c.queues, quantum: c.quantum, limit_packets: c.packets, perfect_hash: c.perfect_hash };
-                (Box::new(fq_codel::FqCoDel::new(shape, law, seed)), c.device_queue_packets)
+                (Box::new(fq_codel::FqCoDel::new(shape, law, seed).with_own_backlog(c.own_backlog)), c.device_queue_packets)
             }
             QueueConfig::Pie(c) => (rfc8033(c, Parameters::RFC8033, "pie")?, c.device_queue_packets),
             QueueConfig::PieFreeBsd(c) => (rfc8033(c, Parameters::freebsd(c.packets), "pie-freebsd")?, c.device_queue_packets),

@@ -1,9 +1,9 @@
-//! FQ-CoDel (RFC 8290): deficit round robin over hashed flow queues, each with CoDel of its own.
+//! FQ-CoDel (RFC 8290, Linux `sch_fq_codel.c`): deficit round robin over hashed flow queues, each with CoDel of its own.
 
 use lowtide_units::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::codel::{Law, Parameters};
+use crate::codel::{Law, Parameters, Source};
 use crate::flow_queues::FlowQueues;
 pub use crate::flow_queues::Shape;
 use crate::queue::{Drop, Packet, Queue};
@@ -29,6 +29,8 @@ pub struct Config {
     pub ecn: bool,
     /// Mark every ECT packet that waited longer than this.
     pub ce_threshold_ms: Option<f64>,
+    /// CoDel spares the last packet of each flow queue (ns-3); otherwise only the last of all queues together (Linux).
+    pub own_backlog: bool,
     /// Packets that a device below the discipline holds in addition.
     pub device_queue_packets: usize,
 }
@@ -45,32 +47,53 @@ impl Default for Config {
             perfect_hash: false,
             ecn: true,
             ce_threshold_ms: None,
+            own_backlog: false,
             device_queue_packets: 0,
         }
     }
 }
+
+/// Packets that one overflow drops at most (Linux and ns-3: `drop_batch_size` 64).
+const DROP_BATCH: usize = 64;
 
 /// The discipline.
 #[derive(Debug)]
 pub struct FqCoDel<P> {
     parameters: Parameters,
     flows: FlowQueues<P, Law>,
+    own_backlog: bool,
     marks: u64,
 }
 
 impl<P: Packet> FqCoDel<P> {
-    /// An empty discipline; `seed` perturbs the hash.
+    /// An empty discipline that spares the last packet of all queues together; `seed` perturbs the hash.
     pub fn new(shape: Shape, parameters: Parameters, seed: Seed) -> FqCoDel<P> {
-        FqCoDel { parameters, flows: FlowQueues::new(shape, Law::default(), seed), marks: 0 }
+        FqCoDel { parameters, flows: FlowQueues::new(shape, Law::default(), seed), own_backlog: false, marks: 0 }
     }
 
-    /// RFC 8290 §4.1.3: the head of the queue that holds most bytes.
+    /// Spares the last packet of each queue, as ns-3 does.
+    #[must_use]
+    pub fn with_own_backlog(self, own_backlog: bool) -> FqCoDel<P> {
+        FqCoDel { own_backlog, ..self }
+    }
+
+    /// From the head of the queue that holds most bytes, half of them but at most [`DROP_BATCH`] packets; its CoDel counts them as
+    /// drops of its own (Linux: `fq_codel_drop`; RFC 8290 §4.1 asks for one packet and permits the batch).
     fn drop_from_the_fattest(&mut self, dropped: &mut Vec<(P, Drop)>) {
-        let fattest = self.flows.queues.iter_mut().max_by_key(|(fifo, _)| fifo.bytes());
-        if let Some(head) = fattest.and_then(|(fifo, _)| fifo.pop()) {
-            self.flows.left(&head.packet);
+        // Of equals the first, as Linux searches.
+        let Some((fifo, law)) = self.flows.queues.iter_mut().rev().max_by_key(|(fifo, _)| fifo.bytes()) else { return };
+        let (goal, before) = (fifo.bytes() / 2, dropped.len());
+        let mut freed = 0;
+        for _ in 0..DROP_BATCH {
+            let Some(head) = fifo.pop() else { break };
+            freed += u64::from(head.packet.bytes());
             dropped.push((head.packet, Drop::Overflow));
+            if freed >= goal {
+                break;
+            }
         }
+        law.overflowed((dropped.len() - before) as u32);
+        dropped[before..].iter().for_each(|(lost, _)| self.flows.left(lost));
     }
 }
 
@@ -86,9 +109,11 @@ impl<P: Packet + Send> Queue<P> for FqCoDel<P> {
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) -> Option<P> {
         while let Some((queue, list)) = self.flows.turn() {
             let before = dropped.len();
+            let all = self.flows.bytes();
             let (fifo, law) = &mut self.flows.queues[queue as usize];
             let marks = law.marks;
-            let packet = law.dequeue(fifo, &self.parameters, now, dropped);
+            let elsewhere = if self.own_backlog { 0 } else { all - fifo.bytes() };
+            let packet = law.dequeue(&mut Source { fifo, elsewhere }, &self.parameters, now, dropped);
             self.marks += law.marks - marks;
             dropped[before..].iter().for_each(|(lost, _)| self.flows.left(lost));
             if let Some(packet) = packet {
@@ -164,7 +189,36 @@ mod tests {
         queue.enqueue(pkt(2, 200), Time::ZERO, &mut dropped);
         queue.enqueue(pkt(2, 200), Time::ZERO, &mut dropped);
         queue.enqueue(pkt(2, 200), Time::ZERO, &mut dropped);
-        assert_eq!(dropped.iter().map(|(p, _)| p.flow).collect::<Vec<_>>(), [1]);
+        // The hundred and first finds 98 packets of the backlog: half of their bytes go.
+        assert_eq!(dropped.iter().map(|(p, _)| p.flow).collect::<Vec<_>>(), vec![1; 49]);
         assert_eq!(order(&mut queue, 1)[0].0, 2);
+    }
+
+    #[test]
+    fn an_overflow_drops_sixty_four_packets_at_most_and_codel_counts_them() {
+        let shape = Shape { perfect_hash: true, limit_packets: 1000, ..Shape::default() };
+        let (mut queue, mut dropped) = (FqCoDel::new(shape, Parameters::default(), Seed::new(1)), Vec::new());
+        for _ in 0..1001 {
+            queue.enqueue(pkt(1, 1514), Time::ZERO, &mut dropped);
+        }
+        assert_eq!((dropped.len(), queue.packets()), (64, 937));
+    }
+
+    /// Three flows with one packet waiting each, 12 ms a packet: 36 ms of delay. Linux lets each queue's CoDel drop its only packet,
+    /// since three frames wait in all; ns-3 would not.
+    #[test]
+    fn the_last_packet_of_a_queue_is_dropped_while_others_wait() {
+        let (mut queue, mut dropped, mut now) = (discipline(), Vec::new(), Time::ZERO);
+        for flow in 1..=3 {
+            queue.enqueue(pkt(flow, 1514), now, &mut dropped);
+        }
+        for _ in 0..100 {
+            now += lowtide_units::Span::from_millis(12);
+            let before = dropped.len();
+            let sent = queue.dequeue(now, &mut dropped).expect("always one");
+            let gone: Vec<u64> = dropped[before..].iter().map(|(lost, _)| lost.flow).chain([sent.flow]).collect();
+            gone.into_iter().for_each(|flow| queue.enqueue(pkt(flow, 1514), now, &mut dropped));
+        }
+        assert!(dropped.len() > 5 && dropped.iter().all(|(_, why)| *why == Drop::Early), "{}", dropped.len());
     }
 }

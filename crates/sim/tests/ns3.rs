@@ -247,8 +247,9 @@ fn aqms_drop_and_delay_as_ns3s_do() {
             // ns-3: no de-randomisation, no flow shares a queue; a device below holds one packet.
             let pie = if kind.ends_with("pie") { ", derandomize = false" } else { "" };
             let fair = if kind.starts_with("fq") { ", perfect_hash = true" } else { "" };
+            let spared = if kind == "fq_codel" { ", own_backlog = true" } else { "" };
             let queue = format!(
-                "{{ kind = \"{kind}\", packets = {}, ecn = false, device_queue_packets = 1{pie}{fair} }}",
+                "{{ kind = \"{kind}\", packets = {}, ecn = false, device_queue_packets = 1{pie}{fair}{spared} }}",
                 record.option("packets")
             );
             // CoDel throws no dice.

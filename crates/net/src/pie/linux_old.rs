@@ -1,4 +1,5 @@
-//! PIE as Linux 3.14 to 4.20 had it (`sch_pie.c`, draft-pan-aqm-pie-00), in its integers. Knows no packets: bytes and times only.
+//! PIE as Linux had it from 3.14 until it was aligned with RFC 8033 in 2019 (`sch_pie.c`, draft-pan-aqm-pie-00), in its integers.
+//! Knows no packets: bytes and times only.
 //!
 //! The integers matter on slow links. The drain rate is a whole number of bytes per 256 ticks of 64 ns, a step of
 //! 488 kbit/s: on links slower than a step it is zero, the delay counts as zero and nothing is ever dropped early; up to
@@ -19,7 +20,7 @@ const PER_TICK: u32 = MAX / 15_625_000;
 /// α and β as `tc` passes them, in sixteenths (pie_params_init).
 const ALPHA: u32 = 2;
 const BETA: u32 = 20;
-/// QUEUE_THRESHOLD, in bytes: 10,000 until 4.20 made it 16,384.
+/// QUEUE_THRESHOLD, in bytes: 10,000 wherever the target is 20 ms and MAX_PROB has 32 bits; 16,384 came with RFC 8033's 15 ms.
 const THRESHOLD: u64 = 10_000;
 /// PIE_SCALE: fraction bits of the rate.
 const SCALE: u32 = 8;
