@@ -154,7 +154,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Of a window and a threshold in bytes, infinite while it is unset; the delays are none.
-    pub(crate) fn of(cwnd: u64, ssthresh: f64, phase: &'static str) -> Snapshot {
+    pub fn of(cwnd: u64, ssthresh: f64, phase: &'static str) -> Snapshot {
         Snapshot { cwnd, ssthresh: ssthresh.is_finite().then_some(ssthresh as u64), phase, ..Snapshot::default() }
     }
 }

@@ -53,51 +53,19 @@
 //! - [`reno_base`]: what the window-based best-effort algorithms share; each is a [`Law`](reno_base::Law) of a page on it.
 //! - [`delay`], [`round`]: the base- and current-delay filters, and packet-timed rounds.
 //! - [`rledbat`]: the other way round, a receiver that holds its sender back through the receive window.
-//!
-//! Profiles called `-ns2`, `-ns3`, `-linux` or `-published` follow a program where it differs from the text that it implements: they
-//! are there to compare with that program's results, and their files say what differs.
+//! - [`scavenger`] and [`best_effort`]: the algorithms, by role. Profiles called `-linux` follow Linux where it differs from the text
+//!   that it implements. What imitates a simulator or somebody's published code is in the crate `lowtide-replicas`.
 
-mod bbr;
-pub mod bbr1;
-pub mod bbr2;
-pub mod bbr_ns3;
-pub mod bic;
+pub mod best_effort;
 pub mod controller;
-pub mod cubic;
-pub mod cubic_rfc9438;
-pub mod dctcp;
 pub mod delay;
 pub mod events;
-pub mod highspeed;
-pub mod htcp;
-pub mod hybla;
-mod hystart;
-pub mod illinois;
-pub mod ledbat;
-pub mod ledbat_dynamic;
-pub mod ledbat_ns2;
-pub mod ledbat_pp;
-pub mod ledbat_pp_published;
-pub mod libutp;
-pub mod newreno;
-mod ns2_clock;
 pub mod params;
 pub mod registry;
 pub mod reno_base;
 pub mod rledbat;
 pub mod round;
-pub mod scalable;
-pub mod tcp_lp;
-pub mod tcp_lp_linux;
-pub mod tcp_lp_ns2;
-pub mod tcp_lp_ns3;
-mod tcp_lp_range;
-pub mod tcp_nice;
-pub mod tcp_nice_ns2;
-pub mod vegas;
-pub mod veno;
-pub mod westwood;
-pub mod yeah;
+pub mod scavenger;
 
 pub use controller::{Controller, Recovery, Start};
 pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot, SocketSample};

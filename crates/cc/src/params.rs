@@ -35,6 +35,13 @@ impl Params {
         Params(merged)
     }
 
+    /// These parameters as two: the one called `key`, if it is among them, and the others.
+    pub fn split(&self, key: &str) -> (Params, Params) {
+        let mut others = self.0.clone();
+        let own = others.remove(key).map(|value| (key.to_owned(), value));
+        (Params(own.into_iter().collect()), Params(others))
+    }
+
     /// Reads the table into an algorithm's configuration. Unknown names are errors (`deny_unknown_fields` on `C`).
     pub fn read<C: DeserializeOwned>(&self, algorithm: &str) -> Result<C, ParamError> {
         toml::Value::Table(self.0.clone())

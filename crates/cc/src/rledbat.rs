@@ -5,17 +5,15 @@
 mod control;
 mod labels;
 mod profile;
-mod published;
 mod received;
 
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
 pub use control::{Data, WindowControl};
-pub use labels::RttRule;
-use labels::{Labels, later};
+use labels::Labels;
+pub use labels::{RttRule, later};
 pub use profile::{PROFILES, Profile, build};
-pub use published::{PUBLISHED, Published};
 use received::Received;
 
 /// Parameters of the receiver itself; those of its window control are the control's own.

@@ -13,20 +13,10 @@ const FULL_MS: f64 = 240.0;
 const CLOCK_NS: i64 = -7_000_000_000;
 
 /// These judge each acknowledgement.
-const BY_ACKNOWLEDGEMENT: [&str; 10] = [
-    "ledbat",
-    "ledbat-2009",
-    "ledbat-2009-bounded",
-    "ledbat-ns3",
-    "ledbat-dynamic",
-    "ledbat_pp",
-    "ledbat_pp-enhanced",
-    "libutp",
-    "libutp-mod",
-    "tcp_lp",
-];
+const BY_ACKNOWLEDGEMENT: [&str; 9] =
+    ["ledbat", "ledbat-2009", "ledbat-2009-bounded", "ledbat-dynamic", "ledbat_pp", "ledbat_pp-enhanced", "libutp", "libutp-mod", "tcp_lp"];
 /// These judge a round.
-const BY_ROUND: [&str; 5] = ["vegas", "vegas-linux", "vegas-ns3", "tcp_nice", "tcp_nice-ns2"];
+const BY_ROUND: [&str; 3] = ["vegas", "vegas-linux", "tcp_nice"];
 
 /// A flow and what its host knows.
 struct Flow {

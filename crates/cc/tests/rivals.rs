@@ -97,7 +97,7 @@ fn every_rival_alone_fills_the_link() {
     }
 }
 
-/// The Reno-friendly region: 5 Mbit/s, 10 ms. Without it (ns-3) CUBIC loses.
+/// The Reno-friendly region: 5 Mbit/s, 10 ms.
 #[test]
 fn cubic_shares_small_pipes_with_reno() {
     let ratio = |cubic: &str, reno: &str| {
@@ -112,6 +112,4 @@ fn cubic_shares_small_pipes_with_reno() {
         let got = ratio(cubic, reno);
         assert!((0.8..=1.25).contains(&got), "{cubic}: {got:.2}");
     }
-    let ns3 = ratio("cubic-ns3", "reno-ns3");
-    assert!(ns3 < 0.8, "{ns3:.2}");
 }

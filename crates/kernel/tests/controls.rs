@@ -1,6 +1,6 @@
 //! bpf/ledbat_pp.h behind bpf/control.h against the reference in `cc`, event by event, and against tables worked out by hand from the draft.
 
-use lowtide_cc::ledbat_pp::{Config, LedbatPp};
+use lowtide_cc::scavenger::ledbat_pp::{Config, LedbatPp};
 use lowtide_cc::{Ack, Cause, Congestion, Controller as _, Restart, Span, Start, Time};
 use lowtide_kernel::Phase;
 use lowtide_kernel::native::{self, Control, UNKNOWN};

@@ -1,6 +1,6 @@
 //! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
 
-use lowtide_cc::{Controller, ParamError, Params, Start, registry, rledbat};
+use lowtide_cc::{Controller, ParamError, Params, Start, rledbat};
 use lowtide_units::{Rate, Span, Time};
 
 use crate::endpoint::{ReceivingEnd, SenderStats, SendingEnd};
@@ -293,7 +293,7 @@ impl Flow {
     fn controller(&self, handshake_rtt: Option<Span>, now: Time) -> Result<Box<dyn Controller>, ParamError> {
         let spec = &self.spec;
         let start = Start { now, mss: spec.wire.mss, initial_window: spec.initial_window, handshake_rtt, seed: spec.seed };
-        registry::by_name(&spec.cc)
+        lowtide_replicas::by_name(&spec.cc)
             .map_err(|e| ParamError { algorithm: spec.cc.clone(), reason: e.to_string() })?
             .build(&spec.params, &start)
     }

@@ -2,6 +2,7 @@
 //! segments and window fields, no packet of the simulation.
 
 use lowtide_cc::{Controller, ParamError, Params, Start, rledbat};
+use lowtide_replicas::published::rledbat::{PUBLISHED, Published};
 use lowtide_units::Time;
 use lowtide_window as kernel;
 
@@ -18,7 +19,7 @@ pub enum Holder {
     /// The receiver of `cc`.
     Ours(Box<rledbat::Receiver<Box<dyn Controller>>>),
     /// The one that Bagnulo 2023 published.
-    Published(Box<rledbat::Published>),
+    Published(Box<Published>),
     /// The kernel's: a group of this connection alone.
     Kernel {
         /// The connection.
@@ -38,13 +39,17 @@ impl Holder {
     /// # Errors
     /// An unknown profile or parameter.
     pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Holder, ParamError> {
-        if name == rledbat::PUBLISHED {
-            return Ok(Holder::Published(Box::new(rledbat::Published::build(params, scale)?)));
+        if name == PUBLISHED {
+            return Ok(Holder::Published(Box::new(Published::build(params, scale)?)));
         }
+        let error = |reason: &str| ParamError { algorithm: name.to_owned(), reason: reason.to_owned() };
         let Some(profile) = name.strip_suffix(KERNEL) else {
+            if rledbat::PROFILES.iter().all(|profile| profile.name != name) {
+                let known = rledbat::PROFILES.map(|profile| profile.name).join(", ");
+                return Err(error(&format!("no such receiver; known are {known}, {PUBLISHED}")));
+            }
             return Ok(Holder::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
         };
-        let error = |reason: &str| ParamError { algorithm: name.to_owned(), reason: reason.to_owned() };
         let profile = match profile {
             "rledbat" => kernel::by_name("ledbat_pp"),
             "rledbat-enhanced" => kernel::by_name("ledbat_pp-enhanced"),

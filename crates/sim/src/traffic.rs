@@ -2,7 +2,7 @@
 
 mod sizes;
 
-use lowtide_cc::{Params, registry};
+use lowtide_cc::Params;
 use lowtide_net::Seed;
 use lowtide_net::random::exponential;
 use lowtide_scenario::scenario::{Flow, Kind, Repair};
@@ -112,7 +112,7 @@ fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, Scena
     let start = lowtide_cc::Start::default();
     if flow.kind != Kind::Udp {
         // Found out now instead of when the flow starts.
-        let algorithm = registry::by_name(&flow.cc).map_err(|e| at("cc", e.to_string()))?;
+        let algorithm = lowtide_replicas::by_name(&flow.cc).map_err(|e| at("cc", e.to_string()))?;
         algorithm.build(&params, &start).map_err(|e| at("params", e.to_string()))?;
     }
     let held_by =

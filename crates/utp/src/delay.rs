@@ -1,7 +1,7 @@
 //! One-way delays of both directions (libutp `DelayHist`, `utp_process_incoming`): what is echoed to the peer, and what the congestion control is told of. The
 //! clocks of the two ends have nothing in common; timestamps wrap. Knows no windows.
 
-use lowtide_cc::libutp::DelayHistory;
+use lowtide_cc::scavenger::libutp::DelayHistory;
 use lowtide_units::Time;
 
 /// libutp takes this difference for none.

@@ -32,7 +32,7 @@ impl Window {
     }
 
     /// `tcp_slow_start`: a segment more, whatever the threshold, and nothing is left to make up for.
-    pub(crate) fn slow_start_by_bytes(&mut self) {
+    pub fn slow_start_by_bytes(&mut self) {
         self.acknowledged = 0;
         self.cwnd += 1.0;
     }

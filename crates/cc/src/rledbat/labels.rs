@@ -43,7 +43,7 @@ pub(super) struct Labels {
 }
 
 /// Whether `a` is later than `b` in serial arithmetic.
-pub(super) fn later(a: u32, b: u32) -> bool {
+pub fn later(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 

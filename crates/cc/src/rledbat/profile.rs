@@ -1,6 +1,6 @@
 //! The receivers that scenarios name: a rule for RTTs and the window control that each runs. Knows neither's workings.
 
-use super::{Config, PUBLISHED, Receiver, RttRule};
+use super::{Config, Receiver, RttRule};
 use crate::controller::{Controller, Start};
 use crate::params::{ParamError, Params};
 use crate::registry;
@@ -21,7 +21,7 @@ pub struct Profile {
 const BURST: &str = "burst_segments = 3.0";
 
 /// `rledbat`, `rledbat-enhanced`; and `rledbat-fig2`, the pseudo-code of Bagnulo 2023, Fig. 2: to a part β_d above the target,
-/// once per RTT, first echoes, the minimum of four samples. What its authors published is another receiver: [`PUBLISHED`].
+/// once per RTT, first echoes, the minimum of four samples.
 pub static PROFILES: [Profile; 3] = [
     Profile { name: "rledbat", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
     Profile { name: "rledbat-enhanced", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
@@ -34,7 +34,7 @@ pub static PROFILES: [Profile; 3] = [
 /// An unknown profile or parameter.
 pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Receiver<Box<dyn Controller>>, ParamError> {
     let error = |reason: String| ParamError { algorithm: name.to_owned(), reason };
-    let known = || format!("{}, {PUBLISHED}", PROFILES.map(|p| p.name).join(", "));
+    let known = || PROFILES.map(|p| p.name).join(", ");
     let profile = PROFILES.iter().find(|p| p.name == name).ok_or_else(|| error(format!("no such receiver; known are {}", known())))?;
     let preset = Params::from_toml(profile.preset).map_err(|e| error(e.to_string()))?;
     let first = start.initial_window.unwrap_or(u64::from(start.mss) * u64::from(profile.initial_segments));

@@ -332,7 +332,7 @@ fn the_edge_rule_measures_the_true_rtt() {
 #[test]
 fn an_unknown_profile_or_parameter_is_named() {
     let start = Start::default();
-    assert!(build("rledbatt", &Params::default(), &start, 7).expect_err("misspelt").to_string().contains("rledbat-s0"));
+    assert!(build("rledbatt", &Params::default(), &start, 7).expect_err("misspelt").to_string().contains("rledbat-enhanced"));
     let params = Params::from_toml("targett_ms = 1").expect("TOML");
     assert!(build("rledbat", &params, &start, 7).expect_err("misspelt").to_string().contains("target_ms"));
 }

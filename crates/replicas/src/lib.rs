@@ -1,0 +1,26 @@
+//! Congestion controls that imitate somebody else's simulator, module or program, its peculiarities and faults included: they are
+//! there to compare with that program's results, and each file says what differs from the text that the program implements.
+//! A control that is meant to be used is in `lowtide-cc`; nothing there knows of this crate.
+//!
+//! - [`ns3`]: the models of ns-3.37 (`src/internet/model`).
+//! - [`ns2`]: modules of ns-2.35's Linux agent.
+//! - [`published`]: the code that papers published.
+
+pub mod ns2;
+pub mod ns3;
+pub mod published;
+mod registry;
+#[cfg(test)]
+mod testing;
+
+pub use registry::ALGORITHMS;
+
+use lowtide_cc::registry::{self as cc, Algorithm, UnknownName};
+
+/// The algorithm of that name, a replica or not.
+///
+/// # Errors
+/// An unknown name, with the names there are.
+pub fn by_name(name: &str) -> Result<&'static Algorithm, UnknownName> {
+    cc::find(name, &[cc::ALGORITHMS, ALGORITHMS])
+}
