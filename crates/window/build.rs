@@ -4,6 +4,7 @@ fn main() {
     println!("cargo:rerun-if-changed=../kernel/bpf");
     cc::Build::new()
         .file("../kernel/bpf/native.c")
+        .file("../kernel/bpf/native_sender.c")
         .include("../kernel/bpf")
         .warnings(true)
         .extra_warnings(true)

@@ -5,11 +5,14 @@ mod common;
 
 use std::fs;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use common::{Running, can_manage, lowtide, output};
 
-/// Both ends of a connection in one program: prints their control's name when it is open, then after each line it reads.
+/// Both ends of a connection in one program: prints their control's name when it is open, then after each line it
+/// reads, which may be the name of a control to ask for.
 const BOTH_ENDS: &str = r#"
 use Socket; $| = 1;
 sub name { my $n = getsockopt($_[0], 6, 13); $n =~ s/\0.*//s; $n }
@@ -19,7 +22,7 @@ setsockopt($c, 6, 13, $ARGV[0]) if $ARGV[0];
 connect($c, getsockname($l)); accept(my $a, $l);
 setsockopt($c, 6, 13, $ARGV[0]) if $ARGV[0];
 print name($c), ' ', name($a), "\n";
-while (<STDIN>) { syswrite($c, 'x' x 1000); sysread($a, my $b, 1000); print name($c), ' ', name($a), ' ', length($b), "\n"; }
+while (<STDIN>) { chomp; setsockopt($c, 6, 13, $_) if $_; syswrite($c, 'x' x 1000); sysread($a, my $b, 1000); print name($c), ' ', name($a), ' ', length($b), "\n"; }
 "#;
 
 fn controls() -> String {
@@ -49,21 +52,60 @@ fn a_program_that_asks_for_a_control_of_its_own_does_not_escape() {
     assert!(text.split_whitespace().all(|name| name.starts_with("lowtide_")) && text.lines().count() == 1, "{text}");
 }
 
+/// `BOTH_ENDS` under `wrapper`, and a way to have it say its controls' names again.
+fn both_ends(wrapper: &[&str]) -> (Running, ChildStdin) {
+    let words = [wrapper, &["perl", "-e", BOTH_ENDS]].concat();
+    let mut running = Running::of(Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()));
+    let input = running.child.stdin.take().expect("piped");
+    (running, input)
+}
+
+fn ask(running: &mut Running, input: &mut ChildStdin, line: &str) -> String {
+    writeln!(input, "{line}").expect("it reads");
+    running.line()
+}
+
 #[test]
-fn connections_of_a_killed_run_go_on() {
-    if !can_manage("connections_of_a_killed_run_go_on") {
+fn a_connection_that_is_open_is_taken_over_with_its_process_and_given_back() {
+    if !can_manage("a_connection_that_is_open_is_taken_over_with_its_process_and_given_back") {
         return;
     }
-    let mut running = Running::of(lowtide(&["run", "--", "perl", "-e", BOTH_ENDS]).stdin(Stdio::piped()));
+    let (mut ends, mut input) = both_ends(&["env"]);
+    let before = ends.line();
+    let run = Running::of(&mut lowtide(&["run", "--pid", &ends.child.id().to_string()]));
+    let name = format!("lowtide_{}", run.child.id());
+    let taken = |ends: &mut Running, input: &mut ChildStdin| {
+        (0..500).any(|_| {
+            thread::sleep(Duration::from_millis(20));
+            ask(ends, input, "") == format!("{name} {name} 1000")
+        })
+    };
+    assert!(taken(&mut ends, &mut input), "{}", ask(&mut ends, &mut input, ""));
+    // Its socket belongs to the group it was made in: there it may ask, and is taken over again within a second.
+    ask(&mut ends, &mut input, "reno");
+    assert!(taken(&mut ends, &mut input), "it escaped: {}", ask(&mut ends, &mut input, ""));
+    run.kill("-INT");
+    assert_eq!(run.code(), Some(0));
+    let other = before.split(' ').next_back().expect("two names");
+    assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {other} 1000"), "what it asked for, and what it had");
+}
+
+#[test]
+fn connections_of_a_killed_run_go_on_and_the_next_run_gives_them_the_default() {
+    if !can_manage("connections_of_a_killed_run_go_on_and_the_next_run_gives_them_the_default") {
+        return;
+    }
+    let (mut running, mut input) = both_ends(&[env!("CARGO_BIN_EXE_lowtide"), "run", "--"]);
     let name = format!("lowtide_{}", running.child.id());
     assert_eq!(running.line(), format!("{name} {name}"));
-    let mut input = running.child.stdin.take().expect("piped");
     running.kill("-KILL");
     running.child.wait().expect("it ends");
-    for _ in 0..3 {
-        input.write_all(b"\n").expect("it reads");
-        assert!(running.line().ends_with(" 1000"));
-    }
+    assert_eq!(ask(&mut running, &mut input, ""), format!("{name} {name} 1000"));
+    assert!(output(&["run", "--", "true"]).status.success());
+    let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("every Linux has it");
+    let default = default.trim();
+    assert_eq!(ask(&mut running, &mut input, ""), format!("{default} {default} 1000"));
+    assert!(!controls().contains(&name), "{}", controls());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The sender in the kernel: a congestion control of a group, which of its connections get it and how they lose it again. Knows
-// nothing of how a window is computed (sender.h). Recovery stays the kernel's (PRR), and so does pacing.
+// The sender in the kernel: a congestion control, of a group or of whoever asks for it by name. Knows nothing of how a window is
+// computed (sender.h) or of who gets the control (send_group.h). Recovery stays the kernel's (PRR), and so does pacing.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
@@ -13,7 +13,6 @@
 #include "send_intf.h"
 
 #define ALIVE_NS (5 * NS_PER_S)
-#define PAGE_BYTES 4096
 #define NONE_US 0xffffffffU
 
 // Written by the loader before the programs load.
@@ -58,6 +57,7 @@ struct flow {
 	u32 retrans_before;
 	u64 bytes_before;                  // bytes_acked when the control came
 	u64 born, last_ack, rtt;           // ns
+	u64 old_until;                     // bytes_acked at which all is acknowledged that was sent before
 	u64 known;                         // FLOW_KNOWN: what is here was written by our init
 };
 
@@ -159,6 +159,7 @@ void BPF_PROG(lowtide_init, struct sock *sk)
 	f->reducing = 0;
 	f->retrans_before = tp->total_retrans;
 	f->bytes_before = tp->bytes_acked;
+	f->old_until = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
 	f->born = f->last_ack = now;
 	f->rtt = CONTROL_NONE;
 	f->known = FLOW_KNOWN;
@@ -236,9 +237,11 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 a
 	a.now = bpf_ktime_get_ns();
 	a.rtt = f->rtt_us == NONE_US ? CONTROL_NONE : (u64)f->rtt_us * 1000;
 	f->rtt_us = NONE_US;
-	a.acked = (u64)acked * mss;
+	// What a connection that was open before had in flight tells of delays; it was not permitted here, so it earns no growth.
+	if (tp->bytes_acked > f->old_until)
+		a.acked = (u64)acked * mss;
 	a.in_flight = (u64)(in_flight(tp) + acked) * mss;
-	a.limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	a.limited = a.acked && BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	a.in_recovery = recovering;
 	if (a.rtt != CONTROL_NONE)
 		f->rtt = a.rtt;
@@ -403,81 +406,6 @@ struct tcp_congestion_ops lowtide = {
 	.undo_cwnd = (void *)lowtide_undo_cwnd,
 };
 
-// ---- which connections get it ------------------------------------------------------------------------------------
-
-// A connection that was given the group's control: what it had before, or what its program has asked for since.
-struct origin {
-	char control[TCP_CA_NAME_MAX];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct origin);
-} send_origins SEC(".maps");
-
-// The name of some run's control: lowtide_ and its process.
-INLINE int is_a_runs(const char *name)
-{
-	return name[0] == 'l' && name[1] == 'o' && name[2] == 'w' && name[3] == 't' && name[4] == 'i' && name[5] == 'd' && name[6] == 'e' &&
-	       name[7] == '_';
-}
-
-// Byte by byte: the name is written after compilation, and a copy of what is not volatile would be one of zeroes.
-INLINE void own_name(char *to)
-{
-	for (int i = 0; i < TCP_CA_NAME_MAX; i++)
-		to[i] = config.name[i];
-}
-
-// Gives a connection our control and notes what it had. The inner one of two groups comes first: its control stays.
-SEC("sockops")
-int choose(struct bpf_sock_ops *ops)
-{
-	char before[TCP_CA_NAME_MAX] = {}, ours[TCP_CA_NAME_MAX];
-	struct send_totals *g = totals();
-	struct bpf_sock *sk = ops->sk;
-	struct origin *origin;
-
-	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
-		return 1;
-	if (!sk || bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, before, sizeof(before)) || is_a_runs(before))
-		return 1;
-	bpf_get_socket_cookie(ops); // so that it has one
-	own_name(ours);
-	origin = bpf_sk_storage_get(&send_origins, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (origin && !origin->control[0])
-		__builtin_memcpy(origin->control, before, sizeof(before));
-	if ((!origin || bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, ours, sizeof(ours))) && g)
-		g->unmanaged++;
-	return 1;
-}
-
-// A program of the group that asks for a control of its own is told that it has it, and gets it when the group ends.
-SEC("cgroup/setsockopt")
-int refuse(struct bpf_sockopt *ctx)
-{
-	struct send_totals *g = totals();
-	struct bpf_sock *sk = ctx->sk;
-	struct origin *origin;
-	char *wanted = ctx->optval;
-	int length = ctx->optlen;
-
-	if (ctx->level != SOL_TCP || ctx->optname != TCP_CONGESTION) {
-		if (length > PAGE_BYTES)
-			ctx->optlen = 0; // The kernel showed us a part only, and takes the whole if we say that we did not look.
-		return 1;
-	}
-	origin = sk ? bpf_sk_storage_get(&send_origins, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
-	if (origin) {
-		for (int i = 0; i < TCP_CA_NAME_MAX - 1; i++)
-			origin->control[i] = i < length && (void *)(wanted + i + 1) <= ctx->optval_end ? wanted[i] : 0;
-	}
-	if (g)
-		g->refused++;
-	ctx->optlen = -1; // done: nothing is left for the kernel to do
-	return 1;
-}
+#include "send_group.h"
 
 char LICENSE[] SEC("license") = "GPL";

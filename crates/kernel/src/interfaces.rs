@@ -126,7 +126,7 @@ fn present() -> Result<Vec<u32>> {
 
 /// Does `work` in `namespace`. Another than our own is entered by a thread of its own, for ours must not change; to stay where one
 /// is takes no CAP_SYS_ADMIN.
-fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> Result<T> {
+pub(crate) fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> Result<T> {
     if namespace.metadata()?.ino() == fs::metadata("/proc/self/ns/net")?.ino() {
         return Ok(work());
     }

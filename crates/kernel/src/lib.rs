@@ -1,5 +1,5 @@
-//! The rLEDBAT receiver (RFC 9840) in the kernel: BPF programs on one cgroup that hold TCP downloads back through the
-//! receive window, their loader, and what they report. Knows nothing of command lines or of the programs it manages.
+//! The rLEDBAT receiver (RFC 9840) and a sender in the kernel: BPF programs on one cgroup that hold TCP downloads back through the
+//! receive window and uploads by a congestion control, their loader, and what they report. Knows nothing of command lines or of the programs it manages.
 
 pub mod attach;
 pub mod cgroup;
@@ -9,6 +9,8 @@ mod leftovers;
 mod load;
 pub mod probe;
 mod send;
+mod send_open;
+mod send_stats;
 mod send_wire;
 pub mod stats;
 pub mod target;
@@ -19,5 +21,6 @@ pub use lowtide_window::Phase;
 
 pub use attach::{Config, Receiver};
 pub use send::Sender;
+pub use send_stats::{SendSnapshot, SendTotals};
 pub use stats::{FlowSnapshot, Mode, Totals, Verified};
 pub use target::Target;

@@ -2,8 +2,9 @@
 //! gives them back. Knows no interface and nothing of the receiver.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 
@@ -11,9 +12,12 @@ use anyhow::{Context, Result, anyhow};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
 
 use crate::attach::Config;
+use crate::cgroup::Group;
 use crate::load;
 use crate::probe;
-use crate::send_wire;
+use crate::send_open::{self, Namespaces};
+use crate::send_stats::{SendSnapshot, SendTotals};
+use crate::send_wire::{self, NAME_BYTES};
 use crate::wire;
 
 /// What clang made of bpf/send.bpf.c.
@@ -22,38 +26,60 @@ static OBJECT: &load::Aligned<[u8]> = &load::Aligned(*include_bytes!(concat!(env
 /// The struct_ops map and the name in it, which each run replaces by its own.
 const CONTROL: &str = "lowtide";
 
-/// `TCP_CA_NAME_MAX`, its final zero included.
-const NAME_BYTES: usize = 16;
-
 /// BPF_F_LINK: since Linux 6.4 a registration is a link, which ends with the process; before, it stays until it is taken back.
 const LINK_FLAG: u32 = 1 << 13;
 
 /// The sender at work on one cgroup. Dropping it gives its connections back and takes everything away.
 #[derive(Debug)]
 pub struct Sender {
-    // Dropped in this order: first no connection is given the control any more, then it is taken back.
-    _choosers: Vec<Link>,
+    choosers: Vec<Link>,
     _control: Link,
     object: Object,
     name: String,
+    group: Group,
+    namespaces: Namespaces,
+    /// Some of its sockets were made in another group.
+    has_joined: bool,
 }
 
 impl Sender {
-    /// Registers a control named after this process, and attaches what gives it to the connections of `cgroup`.
+    /// Registers a control named after this process, and attaches what gives it to the connections of `cgroup`, those included that
+    /// are open. Connections of runs that died get the machine's default.
     ///
     /// # Errors
     /// The kernel refuses a program or the control, or its attachment.
     pub fn attach(cgroup: &Path, config: &Config) -> Result<Sender> {
         let name = format!("lowtide_{}", process::id());
-        let mut object = open(config, &name)?;
+        let group = Group::open(cgroup)?;
+        let mut object = open(config, &name, fs::metadata(group.path())?.ino())?;
         keep_alive(&object)?;
         let control = register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
-        let attached = ["choose", "refuse"].map(|name| {
-            attach_program(&mut object, name, cgroup)
-                .with_context(|| format!("{}: the kernel does not attach `{name}` to this cgroup", cgroup.display()))
+        let attached = ["choose", "refuse"].map(|program| {
+            attach_program(&mut object, program, group.path())
+                .with_context(|| format!("{}: the kernel does not attach `{program}` to this cgroup", cgroup.display()))
         });
         let choosers = attached.into_iter().collect::<Result<Vec<Link>>>()?;
-        Ok(Sender { _choosers: choosers, _control: control, object, name })
+        let mut namespaces = Namespaces::default();
+        namespaces.follow(&group.processes()?);
+        let sender = Sender { choosers, _control: control, object, name, group, namespaces, has_joined: false };
+        sender.namespaces.reclaim(&sender.object)?;
+        sender.namespaces.run(&sender.object, "take_over")?;
+        Ok(sender)
+    }
+
+    /// Gives the control to the connections that the group's processes had open when they joined it.
+    ///
+    /// # Errors
+    /// The kernel refuses an iterator.
+    pub fn take_over(&mut self) -> Result<()> {
+        let processes = self.group.processes()?;
+        let joined = send_open::map(&self.object, "joined")?;
+        for inode in send_open::sockets_of(&processes) {
+            joined.update(&inode.to_ne_bytes(), &[1], MapFlags::ANY).context("too many sockets are open")?;
+        }
+        self.has_joined = joined.keys().next().is_some();
+        self.namespaces.follow(&processes);
+        self.namespaces.run(&self.object, "take_over")
     }
 
     /// The control's name, as `ss -ti` and getsockopt show it.
@@ -61,12 +87,49 @@ impl Sender {
         &self.name
     }
 
-    /// Tells the control, which sockets keep when we are killed, that we have not been. Call it about once a second.
+    /// Tells the control, which sockets keep when we are killed, that we have not been, and looks where the group's processes are. Call
+    /// it about once a second.
     ///
     /// # Errors
-    /// The kernel refuses to write its map.
-    pub fn keep_alive(&self) -> Result<()> {
-        keep_alive(&self.object)
+    /// The kernel refuses to write its map, or the group is gone.
+    pub fn poll(&mut self) -> Result<()> {
+        keep_alive(&self.object)?;
+        self.namespaces.follow(&self.group.processes()?);
+        if self.has_joined {
+            // The programs of another group's cgroup do not keep these sockets from asking for a control of their own.
+            self.namespaces.run(&self.object, "take_over")?;
+        }
+        Ok(())
+    }
+
+    /// Every connection that is open now.
+    ///
+    /// # Errors
+    /// The kernel refuses its iterator.
+    pub fn flows(&self) -> Result<Vec<SendSnapshot>> {
+        Ok(send_wire::snapshots(&send_open::read_storage(&self.object, "report", "send_origins")?, wire::monotonic_now()))
+    }
+
+    /// The group's counters.
+    ///
+    /// # Errors
+    /// The kernel refuses to read its maps.
+    pub fn totals(&self) -> Result<SendTotals> {
+        let open = self.flows()?;
+        let per_cpu = send_open::map(&self.object, "send_totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+        Ok(send_wire::totals(&per_cpu.unwrap_or_default(), &open))
+    }
+}
+
+impl Drop for Sender {
+    /// First no connection gets the control any more, then those that have it get back what they had.
+    fn drop(&mut self) {
+        self.choosers.clear();
+        if self.flows().is_ok_and(|open| open.is_empty()) {
+            return;
+        }
+        // What cannot be reached goes on as Reno (ALIVE_NS in send.bpf.c).
+        let _unreached = self.namespaces.run(&self.object, "give_back");
     }
 }
 
@@ -82,23 +145,22 @@ fn attach_program(object: &mut Object, name: &str, cgroup: &Path) -> Result<Link
 }
 
 fn keep_alive(object: &Object) -> Result<()> {
-    let map = object.maps().find(|m| m.name().to_string_lossy().ends_with(".data.alive"));
-    let map = map.ok_or_else(|| anyhow!("the BPF object has no sign of life"))?;
-    map.update(&0u32.to_ne_bytes(), &wire::monotonic_now().to_ne_bytes(), MapFlags::ANY).context("the sign of life cannot be written")
+    send_open::set(object, ".data.alive", &wire::monotonic_now().to_ne_bytes())
 }
 
 /// The object in the kernel, registered and attached nowhere.
-fn open(config: &Config, name: &str) -> Result<Object> {
+fn open(config: &Config, name: &str, cgroup: u64) -> Result<Object> {
     let mut open = load::open("lowtide_send", &OBJECT.0)?;
-    configure(&mut open, config, name)?;
+    configure(&mut open, config, name, cgroup)?;
     load::finish(open)
 }
 
-fn configure(open: &mut OpenObject, config: &Config, name: &str) -> Result<()> {
+fn configure(open: &mut OpenObject, config: &Config, name: &str, cgroup: u64) -> Result<()> {
     for mut map in open.maps_mut() {
         let called = map.name().to_string_lossy().into_owned();
         if called.ends_with(".rodata.config") {
-            map.set_initial_value(&send_wire::config(config, name)).context("the configuration cannot be written into the BPF object")?;
+            map.set_initial_value(&send_wire::config(config, name, cgroup))
+                .context("the configuration cannot be written into the BPF object")?;
         } else if called == CONTROL {
             let value = map.initial_value_mut().ok_or_else(|| anyhow!("the control `{CONTROL}` has no value"))?;
             rename(value, name)?;
@@ -112,12 +174,9 @@ fn configure(open: &mut OpenObject, config: &Config, name: &str) -> Result<()> {
 
 /// Writes `name` where the control has its own.
 fn rename(value: &mut [u8], name: &str) -> Result<()> {
-    let mut old = [0; NAME_BYTES];
-    old[..CONTROL.len()].copy_from_slice(CONTROL.as_bytes());
+    let old = send_wire::name(CONTROL);
     let at = value.windows(NAME_BYTES).position(|w| w == old).ok_or_else(|| anyhow!("the control `{CONTROL}` has another name"))?;
-    let field = &mut value[at..at + NAME_BYTES];
-    field.fill(0);
-    field[..name.len().min(NAME_BYTES - 1)].copy_from_slice(&name.as_bytes()[..name.len().min(NAME_BYTES - 1)]);
+    value[at..at + NAME_BYTES].copy_from_slice(&send_wire::name(name));
     Ok(())
 }
 

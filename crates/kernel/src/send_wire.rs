@@ -1,10 +1,16 @@
-//! The structs of bpf/send_intf.h as bytes to and from the kernel. Knows no map.
+//! The structs of bpf/send_intf.h as bytes to and from the kernel. A test compares the layouts. Knows no map.
+
+use lowtide_units::Span;
+use lowtide_window::Phase;
 
 use crate::attach::Config;
+use crate::send_stats::{SendSnapshot, SendTotals};
+use crate::wire::{address, counter, known};
 
 /// `struct send_config`: where each field begins.
 mod config_at {
     pub(super) const TARGET: usize = 0;
+    pub(super) const CGROUP: usize = 8;
     pub(super) const NAME: usize = 16;
     pub(super) const ALGORITHM: usize = 36;
     pub(super) const ENHANCED: usize = 40;
@@ -12,15 +18,127 @@ mod config_at {
     pub(super) const SIZE: usize = 48;
 }
 
-/// `struct send_config`.
-pub(crate) fn config(config: &Config, name: &str) -> [u8; config_at::SIZE] {
-    use config_at::{ALGORITHM, ENHANCED, NAME, OWNED, SIZE, TARGET};
+/// `struct send_snapshot`: where each field begins.
+mod snapshot_at {
+    pub(super) const COOKIE: usize = 0;
+    pub(super) const LOCAL: usize = 8;
+    pub(super) const REMOTE: usize = 24;
+    pub(super) const LOCAL_PORT: usize = 40;
+    pub(super) const REMOTE_PORT: usize = 42;
+    pub(super) const PHASE: usize = 44;
+    pub(super) const COUNTERS: usize = 48;
+    pub(super) const SIZE: usize = COUNTERS + 11 * 8;
+}
+
+/// `TCP_CA_NAME_MAX`, its final zero included.
+pub(crate) const NAME_BYTES: usize = 16;
+
+/// `struct send_totals`: so many 64-bit counters.
+#[cfg(test)]
+const TOTALS: usize = 11;
+
+/// `struct send_config` of a group whose cgroup has that id.
+pub(crate) fn config(config: &Config, name: &str, cgroup: u64) -> [u8; config_at::SIZE] {
+    use config_at::{ALGORITHM, CGROUP, ENHANCED, NAME, OWNED, SIZE, TARGET};
     let (target_ns, profile) = config.target.parts();
     let mut bytes = [0; SIZE];
     bytes[TARGET..TARGET + 8].copy_from_slice(&target_ns.to_ne_bytes());
-    bytes[NAME..NAME + name.len()].copy_from_slice(name.as_bytes());
+    bytes[CGROUP..CGROUP + 8].copy_from_slice(&cgroup.to_ne_bytes());
+    bytes[NAME..NAME + NAME_BYTES].copy_from_slice(&self::name(name));
     bytes[ALGORITHM..ALGORITHM + 4].copy_from_slice(&profile.number.to_ne_bytes());
     bytes[ENHANCED] = u8::from(profile.enhanced);
     bytes[OWNED] = 1;
     bytes
+}
+
+/// A control's name as the kernel keeps it: cut to what fits, filled with zeroes.
+pub(crate) fn name(name: &str) -> [u8; NAME_BYTES] {
+    let mut bytes = [0; NAME_BYTES];
+    bytes.iter_mut().take(NAME_BYTES - 1).zip(name.bytes()).for_each(|(to, from)| *to = from);
+    bytes
+}
+
+/// The process of the run whose control has that name, as the kernel keeps it.
+pub(crate) fn owner(name: &[u8]) -> Option<u32> {
+    std::str::from_utf8(name).ok()?.trim_end_matches('\0').strip_prefix("lowtide_")?.parse().ok()
+}
+
+/// The `struct send_snapshot`s in what the iterator wrote.
+pub(crate) fn snapshots(bytes: &[u8], now: u64) -> Vec<SendSnapshot> {
+    bytes.chunks_exact(snapshot_at::SIZE).filter_map(|one| snapshot(one, now)).collect()
+}
+
+fn snapshot(bytes: &[u8], now: u64) -> Option<SendSnapshot> {
+    use snapshot_at::{COOKIE, COUNTERS, LOCAL, LOCAL_PORT, PHASE, REMOTE, REMOTE_PORT};
+    let at = |index| counter(&bytes[COUNTERS..], index);
+    Some(SendSnapshot {
+        cookie: counter(&bytes[COOKIE..], 0),
+        local: address(bytes, LOCAL, LOCAL_PORT)?,
+        remote: address(bytes, REMOTE, REMOTE_PORT)?,
+        phase: Phase::from_number(bytes[PHASE]),
+        bytes: at(0),
+        retransmissions: at(1),
+        slowdowns: at(2),
+        base_rtt: known(at(3)),
+        rtt: known(at(4)),
+        queueing_delay: known(at(5)),
+        window: at(6),
+        path_window: at(7),
+        path_flows: at(8) as u32,
+        idle: Span::from_nanos(now.saturating_sub(at(9))),
+        age: Span::from_nanos(now.saturating_sub(at(10))),
+    })
+}
+
+/// The sum of each processor's `struct send_totals`, with what connections that are open have done so far.
+pub(crate) fn totals(per_cpu: &[Vec<u8>], open: &[SendSnapshot]) -> SendTotals {
+    let sum = |index| per_cpu.iter().map(|one| counter(one, index)).sum::<u64>();
+    SendTotals {
+        bytes: sum(0) + open.iter().map(|f| f.bytes).sum::<u64>(),
+        retransmissions: sum(1) + open.iter().map(|f| f.retransmissions).sum::<u64>(),
+        flows: sum(2),
+        losses: sum(3),
+        slowdowns: sum(4),
+        undone: sum(5),
+        mean_queueing_delay: sum(6).checked_div(sum(7)).map(Span::from_nanos),
+        yielded: Span::from_nanos(sum(8)),
+        refused: sum(9),
+        unmanaged: sum(10),
+    }
+}
+
+#[cfg(test)]
+#[expect(unsafe_code, reason = "reads a constant of C")]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" {
+        static lowtide_send_layout: [u64; 9];
+    }
+
+    #[test]
+    fn structs_are_laid_out_as_in_c() {
+        // SAFETY: a constant array of that length in native_sender.c.
+        let c = unsafe { lowtide_send_layout };
+        let rust = [
+            config_at::SIZE,
+            config_at::CGROUP,
+            config_at::NAME,
+            config_at::ALGORITHM,
+            config_at::OWNED,
+            snapshot_at::SIZE,
+            snapshot_at::LOCAL_PORT,
+            snapshot_at::COUNTERS,
+            8 * TOTALS,
+        ];
+        assert_eq!(c, rust.map(|n| n as u64));
+        assert_ne!(lowtide_window::CONTROLS.len(), 0); // links the native code
+    }
+
+    #[test]
+    fn a_runs_control_names_its_process_and_others_do_not() {
+        assert_eq!(owner(&name("lowtide_417")), Some(417));
+        assert_eq!((owner(&name("lowtide")), owner(&name("bbr")), owner(&name("lowtide_x"))), (None, None, None));
+        assert_eq!(name("a-name-that-is-too-long")[14..], [b'-', 0]);
+    }
 }

@@ -53,17 +53,17 @@ pub(crate) fn monotonic_now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
-fn known(ns: u64) -> Option<Span> {
+pub(crate) fn known(ns: u64) -> Option<Span> {
     (ns != UNKNOWN).then(|| Span::from_nanos(ns))
 }
 
-fn address(bytes: &[u8], at: usize, port_at: usize) -> Option<SocketAddr> {
+pub(crate) fn address(bytes: &[u8], at: usize, port_at: usize) -> Option<SocketAddr> {
     let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
     let port = u16::from_ne_bytes(bytes.get(port_at..port_at + 2)?.try_into().ok()?);
     Some(SocketAddr::new(IpAddr::V6(Ipv6Addr::from(octets)).to_canonical(), port))
 }
 
-fn counter(bytes: &[u8], index: usize) -> u64 {
+pub(crate) fn counter(bytes: &[u8], index: usize) -> u64 {
     bytes.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 

@@ -45,7 +45,7 @@ impl Managed {
             _ => Group::create(&config.name).context(REFUSES)?,
         };
         let receiver = Receiver::attach(group.path(), config).context(REFUSES)?;
-        let sender = match Sender::attach(group.path(), config) {
+        let mut sender = match Sender::attach(group.path(), config) {
             Ok(sender) => Some(sender),
             Err(e) => {
                 super::say(format_args!("uploads are NOT held back: {e:#}"));
@@ -57,6 +57,9 @@ impl Managed {
             What::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
             _ => None,
         };
+        if let (Some(_), Some(sender)) = (&origins, &mut sender) {
+            sender.take_over().context("uploads that are open already are not held back")?;
+        }
         Ok(Managed { receiver, sender, server, group, origins })
     }
 
@@ -95,7 +98,7 @@ impl Managed {
     fn tend(&mut self, meter: &mut Meter) -> anyhow::Result<()> {
         self.server.answer(|| meter.group(Some(self)))?;
         if meter.tick_is_due() {
-            self.sender.as_ref().map_or(Ok(()), Sender::keep_alive)?;
+            self.sender.as_mut().map_or(Ok(()), Sender::poll)?;
             self.receiver.poll_interfaces()?;
             meter.sample(self)?;
         }
