@@ -32,7 +32,7 @@ impl Target {
     /// T in ns, and the control that aims at it.
     pub(crate) fn parts(self) -> (u64, &'static Profile) {
         let (ms, profile) = match self {
-            Target::LedbatPp => (DRAFT_MS, &PROFILES[1]),
+            Target::LedbatPp => (DRAFT_MS, &PROFILES[2]),
             Target::Enhanced => (DRAFT_MS, &PROFILES[0]),
             Target::Within { ms } => (ms, &PROFILES[0]),
         };

@@ -81,21 +81,10 @@ impl Holder {
         };
         let (tsval, tsecr) = segment.timestamps.unwrap_or_default();
         let now = ns(segment.now);
-        let input = kernel::In {
-            now,
-            srtt: path.srtt(),
-            seq: segment.seq,
-            len: segment.len,
-            wire: segment.wire,
-            tsval,
-            tsecr,
-            rcv_nxt: expected,
-            ce: segment.ce,
-        };
-        let seen = flow.receive(&input);
-        if !seen.old {
-            path.receive(flow, &seen, now);
-        }
+        let input =
+            kernel::In { now, seq: segment.seq, len: segment.len, wire: segment.wire, tsval, tsecr, rcv_nxt: expected, ce: segment.ce };
+        let report = flow.receive(&input);
+        path.receive(flow, &report, now);
     }
 
     /// The field of the SYN-ACK.
@@ -118,7 +107,7 @@ impl Holder {
             Holder::Published(receiver) => receiver.on_outgoing(out),
             Holder::Kernel { flow, .. } => {
                 let tsval = out.tsval.unwrap_or_default();
-                flow.send(&kernel::Out { now: ns(out.now), ack: out.ack, tsval, field: out.field, data: false })
+                flow.send(&kernel::Out { now: ns(out.now), ack: out.ack, tsval, field: out.field, ..kernel::Out::default() })
             }
         }
     }
