@@ -40,8 +40,8 @@ const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), override_usage = USAGE)]
 pub struct Args {
-    /// The queueing delay to aim at: `enhanced`, the smaller of 60 ms and the base RTT, yields to BBR too; `ledbat++` is 60 ms;
-    /// a delay from 5ms to 60ms, such as `25ms`, takes the place of the 60 in `enhanced`
+    /// The queueing delay to aim at: by default the smaller of 60 ms and the base RTT, which yields to BBR too. A delay from 5ms to 60ms, such
+    /// as `25ms`, takes the place of the 60; `ledbat_pp`, `ledbat_pp-enhanced`, `ledbat_pp-burst` are other profiles (docs/run.md)
     #[arg(long, default_value_t)]
     target: Target,
     /// Mark what the group sends as Lower Effort (RFC 8622), so that routers which know it may put it behind the rest

@@ -40,7 +40,7 @@ pub struct Group {
     pub what: String,
     /// The cgroup's path.
     pub cgroup: String,
-    /// As `--target` has it: `ledbat++`, `enhanced` or milliseconds.
+    /// As `--target` has it: the name of a profile, or a delay.
     pub target: String,
     /// Since the start.
     pub running_s: f64,

@@ -43,7 +43,7 @@ impl World {
     fn run(count: usize, own_segments: u32, seconds: u64, enhanced: bool) -> World {
         let mut world = World {
             peers: Vec::new(),
-            path: Path::new(native::by_name(if enhanced { "ledbat_pp-receiver" } else { "ledbat_pp" }).expect("a profile")),
+            path: Path::new(native::by_name(if enhanced { "ledbat_pp-enhanced-burst" } else { "ledbat_pp-burst" }).expect("a profile")),
             wire: BinaryHeap::new(),
             link_free: 0,
             own: own_segments * MSS,

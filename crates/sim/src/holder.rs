@@ -6,7 +6,7 @@ use lowtide_replicas::published::rledbat::{PUBLISHED, Published};
 use lowtide_units::Time;
 use lowtide_window as kernel;
 
-/// The suffix that asks for the kernel's code: `rledbat:kernel`.
+/// The suffix that asks for the kernel's code: `ledbat_pp:kernel`.
 const KERNEL: &str = ":kernel";
 /// The kernel's clock does not begin at zero, which its code takes for "never".
 const BOOTED_NS: u64 = 1_000_000_000;
@@ -50,12 +50,7 @@ impl Holder {
             }
             return Ok(Holder::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
         };
-        let profile = match profile {
-            "rledbat" => kernel::by_name("ledbat_pp"),
-            "rledbat-enhanced" => kernel::by_name("ledbat_pp-enhanced"),
-            _ => return Err(error("the kernel has rledbat:kernel and rledbat-enhanced:kernel")),
-        }
-        .map_err(|e| error(&e.to_string()))?;
+        let profile = kernel::by_name(profile).map_err(|e| error(&e.to_string()))?;
         if *params != Params::default() {
             return Err(error("the kernel's constants are compiled in; it takes no parameters"));
         }

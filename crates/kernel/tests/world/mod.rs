@@ -79,7 +79,7 @@ impl World {
             events: BinaryHeap::new(),
             count: 0,
             flow: Flow::bounded(0, MSS, MSS + 12, SCALE, timestamps),
-            path: Path::new(native::by_name("ledbat_pp-receiver").expect("a profile")),
+            path: Path::new(native::by_name("ledbat_pp-enhanced-burst").expect("a profile")),
             timestamps,
             buffer,
             kernel_edge: 0,
