@@ -63,6 +63,11 @@ pub enum Work {
 }
 
 impl Job {
+    /// It has an end of its own.
+    pub fn is_transfer(&self) -> bool {
+        matches!(self.work, Work::Fetch { bytes, .. } if bytes != ENDLESS)
+    }
+
     /// It may be ended when its time is over, not when its data is.
     pub fn endless(&self) -> bool {
         matches!(self.work, Work::Fetch { bytes: ENDLESS, .. } | Work::Iperf { .. })
