@@ -360,12 +360,13 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 		rx_measure(f, i, head, label, r);
 		rx_pair(f, i);
 	}
-	if ((r->retransmitted || i->ce) && rx_new_episode(f, i->seq)) {
+	// Before the first segment of ours there is no edge to tell a window of data by, nor what has been drained.
+	if (f->sending && (r->retransmitted || i->ce) && rx_new_episode(f, i->seq)) {
 		r->lost = r->retransmitted;
 		r->marked = !r->retransmitted;
 	}
 	rx_advance(f, i, r);
-	r->drained = !after(f->edge - rx_floor(f), end + (1U << f->ws));
+	r->drained = f->sending && !after(f->edge - rx_floor(f), end + (1U << f->ws));
 	f->last_data = i->now;
 	f->segments++;
 	if (r->rtt != RX_UNKNOWN)

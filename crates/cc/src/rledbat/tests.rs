@@ -334,7 +334,7 @@ fn the_edge_rule_measures_the_true_rtt() {
 #[test]
 fn an_unknown_profile_or_parameter_is_named() {
     let start = Start::default();
-    assert!(build("rledbatt", &Params::default(), &start, 7).expect_err("misspelt").to_string().contains("rledbat-enhanced"));
+    assert!(build("rledbatt", &Params::default(), &start, 7).expect_err("misspelt").to_string().contains("ledbat_pp-enhanced"));
     let params = Params::from_toml("targett_ms = 1").expect("TOML");
     assert!(build("ledbat_pp", &params, &start, 7).expect_err("misspelt").to_string().contains("target_ms"));
 }
