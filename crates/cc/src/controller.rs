@@ -22,6 +22,12 @@ pub trait Controller: fmt::Debug + Send {
     /// what its source says after a timeout); how the host gets there is its own affair (PRR).
     fn on_congestion(&mut self, event: &Congestion);
 
+    /// A timeout within a window of data for which it was told of congestion already: Linux leaves the threshold, and starts over from one
+    /// segment (`tcp_enter_loss`). By default as any other timeout.
+    fn on_further_timeout(&mut self, event: &Congestion) {
+        self.on_congestion(event);
+    }
+
     /// Before the first send after a pause with nothing in flight.
     fn on_restart(&mut self, _restart: &Restart) {}
 
@@ -53,6 +59,12 @@ pub trait Controller: fmt::Debug + Send {
     /// Who limits sending during fast recovery.
     fn recovery(&self) -> Recovery {
         Recovery::Host
+    }
+
+    /// Whether it counts marked bytes, so that the receiver has to echo each change of marks (RFC 8257 §3.2, Linux `TCP_CONG_NEEDS_ECN`);
+    /// otherwise one echo a window suffices (RFC 3168).
+    fn counts_marks(&self) -> bool {
+        false
     }
 
     /// The state for series and status displays.

@@ -20,6 +20,16 @@ pub struct Ack {
     pub ce: u64,
     /// Bytes in flight *before* this acknowledgement (RFC 6817's flightsize).
     pub in_flight: u64,
+    /// The most bytes that were in flight during the last round in which the window was not the limit (Linux `max_packets_out`); zero where
+    /// the host does not count them.
+    #[serde(default)]
+    pub most_out: u64,
+    /// The left edge after this acknowledgement (SND.UNA) and the bytes of new data sent so far (SND.NXT); zero where the host does not say.
+    #[serde(default)]
+    pub una: u64,
+    /// See `una`.
+    #[serde(default)]
+    pub nxt: u64,
     /// Raw RTT of the newest segment acknowledged; none where it would be ambiguous (Karn) or taken from a SYN.
     pub rtt: Option<Span>,
     /// The host's smoothed RTT (RFC 6298), zero before the first sample.
@@ -47,16 +57,13 @@ pub struct Ack {
     pub no_growth: bool,
     /// The host is in fast recovery or CWR and sends by PRR. Not set while it recovers from a timeout.
     pub in_recovery: bool,
-    /// At a receiver: what was permitted before the last reduction has arrived.
-    #[serde(default)]
-    pub drained: bool,
 }
 
 impl Ack {
     /// Whether an algorithm may grow on this acknowledgement (RFC 9293 §3.8.6, Linux `tcp_is_cwnd_limited`): the window was the
     /// limit, or, in slow start, more than half of it is in use.
     pub fn may_grow(&self, cwnd: u64, slow_start: bool) -> bool {
-        !self.no_growth && (self.cwnd_limited || (slow_start && self.in_flight * 2 > cwnd))
+        !self.no_growth && (self.cwnd_limited || (slow_start && self.in_flight.max(self.most_out) * 2 > cwnd))
     }
 }
 

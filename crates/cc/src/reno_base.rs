@@ -262,6 +262,10 @@ pub trait Law: fmt::Debug + Send {
     fn undo(&mut self) {}
     /// Segments are now `1/factor` of what they were.
     fn rescale(&mut self, _factor: f64) {}
+    /// See [`Controller::counts_marks`].
+    fn counts_marks(&self) -> bool {
+        false
+    }
     /// (base delay, queueing delay) where the algorithm measures them.
     fn delays(&self) -> (Option<Span>, Option<Span>) {
         (None, None)
@@ -313,6 +317,11 @@ impl<L: Law> Controller for Rival<L> {
         }
     }
 
+    fn on_further_timeout(&mut self, event: &Congestion) {
+        self.window.cwnd = 1.0;
+        self.law.forget_after_timeout(event.now);
+    }
+
     fn on_restart(&mut self, restart: &Restart) {
         self.window.rest(restart);
         self.law.rested(restart);
@@ -338,6 +347,10 @@ impl<L: Law> Controller for Rival<L> {
 
     fn cwnd(&self) -> u64 {
         self.window.bytes()
+    }
+
+    fn counts_marks(&self) -> bool {
+        self.law.counts_marks()
     }
 
     fn snapshot(&self) -> Snapshot {

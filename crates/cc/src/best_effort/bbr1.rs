@@ -296,6 +296,10 @@ impl Controller for Bbr1 {
     fn on_undo(&mut self, _now: Time) {
         self.full_pipe.restart();
         self.policer.reset();
+        if matches!(self.episode, Episode::Timeout { .. }) {
+            // The stack is out of CA_Loss at once (`bbr_set_cwnd_to_recover_or_restore`).
+            self.restore();
+        }
     }
 
     fn on_mss(&mut self, mss: u32) {

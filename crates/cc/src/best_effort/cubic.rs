@@ -140,7 +140,8 @@ impl Cubic {
         (self.last_cwnd, self.last_time) = (cwnd, now);
         let t = (now.since(epoch.start) + self.delay_min.unwrap_or(Span::ZERO)).secs_f64();
         let offset = t - epoch.k;
-        let target = libm::floor(epoch.origin + C * offset * offset * offset);
+        // Linux counts |delta| in whole segments and adds it to the origin, or subtracts it.
+        let target = epoch.origin + libm::trunc(C * offset * offset * offset);
         self.count = if target > cwnd { libm::floor(cwnd / (target - cwnd)) } else { STANDSTILL * cwnd };
         if self.last_max == 0.0 {
             self.count = self.count.min(MAX_COUNT_BEFORE_LOSS);

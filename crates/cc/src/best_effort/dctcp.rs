@@ -87,6 +87,10 @@ impl Law for Dctcp {
         }
     }
 
+    fn counts_marks(&self) -> bool {
+        true
+    }
+
     fn forget_after_timeout(&mut self, _now: Time) {
         (self.acked, self.marked) = (0, 0);
     }

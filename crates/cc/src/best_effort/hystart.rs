@@ -35,6 +35,9 @@ pub struct Hystart {
     /// The host paces: an acknowledgement train may be as long as the base RTT.
     paced: bool,
     round: Round,
+    /// What SND.UNA has to pass for the round to end (Linux `end_seq`), and SND.NXT when last told, in bytes.
+    round_end: u64,
+    nxt: u64,
     round_start: Time,
     last_ack: Time,
     round_min: Option<Span>,
@@ -50,17 +53,30 @@ impl Hystart {
 
     /// Starts from scratch after a timeout.
     pub fn reset(&mut self, now: Time) {
-        let (round, ns3, paced) = (self.round, self.ns3, self.paced);
-        *self = Hystart { round, ns3, paced, round_start: now, last_ack: now, ..Hystart::default() };
+        let Hystart { round, nxt, ns3, paced, .. } = *self;
+        *self = Hystart { round, round_end: nxt, nxt, ns3, paced, round_start: now, last_ack: now, ..Hystart::default() };
     }
 
     /// Follows the rounds: for each acknowledgement with an RTT sample in slow start, from the first on. Linux 5.16 to 6.13 began only
     /// at `hystart_low_window`, within a flight, so that the pause after it broke the train (mended as a regression).
     pub fn track(&mut self, ack: &Ack) {
-        if self.round.ended_by(ack) {
+        if self.ended_by(ack) {
             (self.round_start, self.last_ack) = (ack.now, ack.now);
             (self.round_min, self.samples) = (None, 0);
         }
+    }
+
+    /// Linux's rounds are those of SND.UNA; where the host does not tell it, those of what is delivered.
+    fn ended_by(&mut self, ack: &Ack) -> bool {
+        if ack.nxt == 0 {
+            return self.round.ended_by(ack);
+        }
+        self.nxt = ack.nxt;
+        let ended = ack.una > self.round_end;
+        if ended {
+            self.round_end = ack.nxt;
+        }
+        ended
     }
 
     /// Whether slow start should end: after [`track`](Self::track), where the window is large enough.
@@ -79,11 +95,13 @@ impl Hystart {
             return false;
         }
         self.last_ack = now;
+        // Linux `hystart_ack_delay`: what four GSO packets take at the pacing rate, which the host knows whether it paces or not.
+        let allowance = PACED_ALLOWANCE.min(Span::from_secs_f64(4.0 * GSO_BYTES / (2.0 * rate).max(1.0)));
         let limit = match (self.ns3, self.paced) {
             (true, _) => base,
-            (false, false) => base / 2,
-            // Pacing may have spread a flight over a whole RTT: Linux allows base plus what four GSO packets take.
-            (false, true) => base + PACED_ALLOWANCE.min(Span::from_secs_f64(4.0 * GSO_BYTES / (2.0 * rate).max(1.0))),
+            (false, true) => base + allowance,
+            // Without pacing a flight fills half a round trip at most.
+            (false, false) => (base + allowance) / 2,
         };
         now.since(self.round_start) > limit
     }

@@ -76,7 +76,7 @@ impl Bbr1 {
         self.conserve_packets
     }
 
-    fn restore(&mut self) {
+    pub(super) fn restore(&mut self) {
         self.episode = Episode::None;
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.conserve_packets = false;

@@ -46,7 +46,8 @@ fn undo_gives_back_window_threshold_and_maximum() {
     assert_eq!((flow.window.cwnd, flow.law.last_max), (100.0, 120.0));
 }
 
-/// Without delay samples t is the time since the epoch began: the window follows the curve from below, a segment at most behind.
+/// Without delay samples t is the time since the epoch began: the window follows the curve, whose distance from its plateau Linux
+/// counts in whole segments, a segment at most behind.
 #[test]
 fn the_window_follows_the_curve_to_its_plateau() {
     let config = Config { reno_friendly: false, ..Config::default() };
@@ -60,7 +61,7 @@ fn the_window_follows_the_curve_to_its_plateau() {
             4200 => 100.0,
             _ => continue,
         };
-        assert!((want - 2.0..=want + 0.1).contains(&flow.window.cwnd), "{} at {at} ms, curve at {want}", flow.window.cwnd);
+        assert!((want - 1.0..=want + 1.0).contains(&flow.window.cwnd), "{} at {at} ms, curve at {want}", flow.window.cwnd);
     }
 }
 
@@ -148,7 +149,7 @@ fn hystart_leaves_on_an_ack_train_of_half_the_base_or_all_of_it_when_paced() {
     assert_eq!(train_ends_at(NS3), Some(102));
 }
 
-/// 20 Mbit/s, 20 ms: the flight of 20 that the first ten release comes back as a train of 11.4 ms. Its round began with it although
+/// 20 Mbit/s, 20 ms: the flight of 20 that the first ten release comes back as a train of 11.4 ms, of which 10.5 are allowed. Its round began with it although
 /// the window grew past 16 within the flight before (Linux up to 5.15 and since 6.14).
 #[test]
 fn hystart_counts_its_rounds_from_the_first_flight() {
@@ -158,7 +159,7 @@ fn hystart_counts_its_rounds_from_the_first_flight() {
         flow.on_ack(&Ack { delivered: n, prior_delivered: released_by, ..ack(at, 1.0, 20.0) });
         !flow.window.in_slow_start()
     });
-    assert_eq!(left_at, Some(28));
+    assert_eq!(left_at, Some(29));
 }
 
 #[test]
@@ -190,5 +191,6 @@ fn the_friendly_region_fills_small_pipes() {
         flow.window.cwnd
     });
     assert!((36.0..=39.0).contains(&friendly), "{friendly}");
-    assert!(alone <= 30.0, "{alone}");
+    // 0.2 s into a curve with K = 3.1 s: 9.8 segments below 40, in whole ones 9.
+    assert_eq!(alone, 31.0);
 }
