@@ -22,7 +22,6 @@ mod sim;
 mod status;
 mod stdout;
 mod top;
-mod utp;
 
 use std::process::ExitCode;
 
@@ -56,7 +55,6 @@ enum Command {
     Papers(papers::Args),
     Plot(plot::Args),
     Sim(sim::Args),
-    Utp(utp::Args),
     Man(man::Args),
 }
 
@@ -64,7 +62,7 @@ enum Command {
 /// something to clean up go on.
 #[expect(unsafe_code, reason = "a signal's default action runs no code of ours")]
 fn end_with_the_reader(command: &Command) {
-    if matches!(command, Command::Run(_) | Command::Top(_) | Command::Demo(_) | Command::Lab(_) | Command::Bench(_) | Command::Utp(_)) {
+    if matches!(command, Command::Run(_) | Command::Top(_) | Command::Demo(_) | Command::Lab(_) | Command::Bench(_)) {
         return;
     }
     // SAFETY: SIG_DFL is no handler; no other thread exists yet.
@@ -85,7 +83,6 @@ fn main() -> ExitCode {
         Command::Papers(args) => papers::main(&args),
         Command::Plot(args) => plot::main(&args),
         Command::Sim(args) => sim::main(&args),
-        Command::Utp(args) => utp::main(&args),
         Command::Man(args) => man::main(&args),
     };
     result.unwrap_or_else(|e| {

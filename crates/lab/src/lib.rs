@@ -3,6 +3,7 @@
 
 pub mod canary;
 pub mod clock;
+pub mod histogram;
 pub mod link;
 pub mod measure;
 mod netlink;

@@ -14,7 +14,7 @@ mod topology;
 mod wiring;
 
 pub use draw::Draw;
-pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Rto, Tcp, Traffic, Utp};
+pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Tcp, Traffic, Utp};
 pub use flow::{Ns2, Ns2Agent, Ns3, Ns3Recovery, Stack};
 pub use topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};
 pub use wiring::{Channel, Limit, Route, Wiring};

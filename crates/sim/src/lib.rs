@@ -5,6 +5,7 @@ pub mod endpoint;
 pub mod engine;
 mod event;
 pub mod flow;
+pub mod histogram;
 pub mod holder;
 pub mod link;
 pub mod metrics;

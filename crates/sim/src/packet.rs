@@ -78,6 +78,10 @@ pub struct Packet {
     pub kind: Kind,
     /// Its ECN codepoint.
     pub ecn: Ecn,
+    /// ACK: the TCP header's ECE flag, which echoes a mark (RFC 3168 §6.1.3).
+    pub ece: bool,
+    /// Data: its CWR flag, which answers the echo.
+    pub cwr: bool,
     /// Data: sent before.
     pub retransmission: bool,
     /// Data: the last of the transfer; the sender has closed.
@@ -102,6 +106,8 @@ impl Packet {
             hop: 0,
             kind,
             ecn: Ecn::NotEct,
+            ece: false,
+            cwr: false,
             retransmission: false,
             fin: false,
         }

@@ -5,13 +5,12 @@ pub mod ns2;
 pub mod ns3;
 
 use lowtide_cc::Controller;
-use lowtide_scenario::scenario::{Recovery, Rto, Stack as Name, Tcp};
+use lowtide_scenario::scenario::{Recovery, Stack as Name, Tcp};
 use lowtide_units::{Span, Time};
 
 use crate::endpoint::{ReceivingEnd, SendingEnd};
-use crate::tcp::receiver::{Echo, Receiver, ReceiverConfig};
-use crate::tcp::rto::RtoProfile;
-use crate::tcp::sender::{Detection, Reduction, Sender, SenderConfig};
+use crate::tcp::receiver::{MarkEcho, Receiver, ReceiverConfig};
+use crate::tcp::sender::{LossRecovery, Sender, SenderConfig};
 
 /// The configuration of both ends.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +56,15 @@ impl Stack {
                 let (sender, receiver) = ns2::config(tcp);
                 Stack::Ns2(sender, receiver)
             }
+        }
+    }
+
+    /// Lets the receiver echo marks as the sender's algorithm needs them.
+    pub fn echo_marks_for(&mut self, control: &dyn Controller) {
+        if let Stack::Tcp(_, receiver) = self
+            && control.counts_marks()
+        {
+            receiver.marks = MarkEcho::EachChange;
         }
     }
 
@@ -118,45 +126,30 @@ impl Stack {
     }
 }
 
-/// The simulator's own TCP.
+/// The simulator's own TCP: Linux's, or the RFCs'.
 fn own(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
-    let rfc = tcp.stack == Name::Rfc;
-    let recovery = tcp.recovery.unwrap_or(if rfc { Recovery::Sack } else { Recovery::Rack });
-    let rto = tcp.rto.unwrap_or(if rfc { Rto::Rfc } else { Rto::Linux });
+    let profile = match (tcp.stack, tcp.recovery.unwrap_or_default()) {
+        (Name::Rfc, Recovery::Sack) => SenderConfig::rfc(tcp.mss, LossRecovery::Sack),
+        (Name::Rfc, Recovery::Newreno) => SenderConfig::rfc(tcp.mss, LossRecovery::NewReno),
+        _ => SenderConfig::linux(tcp.mss),
+    };
     let sender = SenderConfig {
-        detection: match recovery {
-            Recovery::Rack => Detection::Rack,
-            Recovery::Sack | Recovery::SackClassic => Detection::Rfc6675,
-            Recovery::Newreno => Detection::NewReno,
-            Recovery::Reno => Detection::Reno,
-        },
-        reduction: match recovery {
-            Recovery::Rack | Recovery::Sack => Reduction::Prr,
-            Recovery::SackClassic | Recovery::Newreno | Recovery::Reno => Reduction::AtOnce,
-        },
-        rto: match rto {
-            Rto::Linux => RtoProfile::Linux,
-            Rto::Rfc => RtoProfile::Rfc,
-        },
         rto_floor: tcp.min_rto_ms.map(Span::from_millis_f64),
-        tlp: recovery == Recovery::Rack,
-        undo: recovery == Recovery::Rack,
         granularity: Span::from_millis_f64(tcp.timestamp_ms),
         pacing: tcp.pacing,
         ecn: tcp.ecn,
         group: tcp.delayed_ack,
-        ..SenderConfig::linux(tcp.mss)
+        ..profile
     };
     let receiver = ReceiverConfig {
         every: tcp.delayed_ack,
         delay: Span::from_millis_f64(tcp.ack_timer_ms),
         quick: tcp.quickack,
-        sack: recovery.has_sack(),
+        sack: sender.has_sack(),
+        marks: MarkEcho::default(),
         buffer: tcp.rcvbuf_bytes.unwrap_or(1 << 30),
         mss: tcp.mss,
         scale: tcp.window_scale,
-        echo: Echo::First,
-        short_of_change: false,
     };
     (sender, receiver)
 }

@@ -65,10 +65,9 @@ fn the_document_has_every_word_that_a_key_takes() {
     let doc = include_str!("../../../../docs/scenario.md");
     let graph = format!("{GRAPH}[[topology.links]]\nfrom = \"a\"\nto = \"b\"\n");
     for (key, text) in [
-        ("recovery", format!("{BASE}{FLOW}tcp = {{ recovery = \"wrong\" }}\n")),
+        ("recovery", format!("{BASE}{FLOW}tcp = {{ stack = \"rfc\", recovery = \"wrong\" }}\n")),
         ("stack", format!("{BASE}{FLOW}tcp = {{ stack = \"wrong\" }}\n")),
         ("agent", format!("{BASE}{FLOW}tcp = {{ stack = \"ns2\", ns2 = {{ agent = \"wrong\" }} }}\n")),
-        ("rto", format!("{BASE}{FLOW}tcp = {{ rto = \"wrong\" }}\n")),
         ("repair", format!("{BASE}{FLOW}utp = {{ repair = \"wrong\" }}\n")),
         ("direction", format!("{graph}{FLOW}direction = \"wrong\"\n")),
         ("kind", format!("{BASE}{FLOW}kind = \"wrong\"\n")),

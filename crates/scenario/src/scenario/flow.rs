@@ -97,8 +97,8 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receiver {
-    /// The profile of the window's algorithm; `lowtide sim --list` names them.
-    pub algorithm: String,
+    /// The window's algorithm: `ledbat_pp`, `enhanced` or a profile that the host knows.
+    pub target: String,
     /// Parameters of that algorithm; in the simulator only.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub params: toml::Table,
@@ -184,16 +184,13 @@ pub struct Tcp {
     pub ack_timer_ms: f64,
     /// Segments acknowledged at once at the start (Linux quick-ACK).
     pub quickack: u32,
-    /// Which retransmission timer, the stack's if absent (`linux` and `rfc` only).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rto: Option<Rto>,
     /// The floor of the timer, the profile's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto_ms: Option<f64>,
     /// Initial window in segments, the algorithm's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
-    /// How losses are found, the stack's way if absent (`linux` and `rfc` only).
+    /// How losses are found and repaired (`rfc` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
     /// Pace also those that do not ask for it.
@@ -223,7 +220,6 @@ impl Default for Tcp {
             delayed_ack: 2,
             ack_timer_ms: 40.0,
             quickack: 16,
-            rto: None,
             min_rto_ms: None,
             initial_window: None,
             recovery: None,
@@ -242,10 +238,10 @@ impl Default for Tcp {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stack {
-    /// Today's Linux.
+    /// Linux 6.18: RACK-TLP, proportional rate reduction, F-RTO, undo.
     #[default]
     Linux,
-    /// The RFCs: 5681, 6675, 6298.
+    /// The RFCs: 5681, 6298, and 6675 or 6582.
     Rfc,
     /// ns-3.37's socket.
     Ns3,
@@ -253,37 +249,15 @@ pub enum Stack {
     Ns2,
 }
 
-/// The retransmission timer's profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rto {
-    /// 200 ms floor on the variance term.
-    Linux,
-    /// RFC 6298: 1 s floor.
-    Rfc,
-}
-
-/// How a sender finds and repairs losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How the RFCs' sender finds and repairs losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
-    /// RFC 8985 with PRR.
-    Rack,
-    /// RFC 6675 with PRR.
+    /// RFC 6675.
+    #[default]
     Sack,
-    /// RFC 6675 to the letter: the window falls to the threshold at once.
-    SackClassic,
     /// RFC 6582 without SACK: one hole a round trip.
     Newreno,
-    /// RFC 2581 without SACK: one hole a window, the timer for the others.
-    Reno,
-}
-
-impl Recovery {
-    /// Whether the two ends use SACK.
-    pub fn has_sack(self) -> bool {
-        matches!(self, Recovery::Rack | Recovery::Sack | Recovery::SackClassic)
-    }
 }
 
 /// What only ns-3.37's socket has. The switches are there to show what each of its peculiarities does to an algorithm.
@@ -396,7 +370,7 @@ pub struct Lab {
 
 impl Default for Lab {
     fn default() -> Lab {
-        Lab { program: "curl".to_owned(), connections: 1, lowtide: false, target: "ledbat_pp-enhanced-burst".to_owned() }
+        Lab { program: "curl".to_owned(), connections: 1, lowtide: false, target: "enhanced".to_owned() }
     }
 }
 
@@ -409,7 +383,7 @@ impl Flow {
 
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.{key}", self.name), rule);
-        let held = "kind rledbat needs `receiver = { algorithm = \"ledbat_pp-enhanced-burst\" }`";
+        let held = "kind rledbat needs `receiver = { target = \"enhanced\" }`";
         rule(self.kind != Kind::Rledbat || self.receiver.is_some(), "receiver", held)?;
         rule(self.kind == Kind::Udp || !self.cc.is_empty(), "cc", "is missing; `lowtide sim --list` names the congestion controls")?;
         rule(self.start_s >= 0.0, "start_s", "must not be negative")?;
@@ -424,9 +398,7 @@ impl Flow {
         let tcp = &self.tcp;
         rule(tcp.ns3.is_none() || tcp.stack == Stack::Ns3, "tcp.ns3", "does nothing without `stack = \"ns3\"`")?;
         rule(tcp.ns2.is_none() || tcp.stack == Stack::Ns2, "tcp.ns2", "does nothing without `stack = \"ns2\"`")?;
-        let ours = matches!(tcp.stack, Stack::Linux | Stack::Rfc);
-        rule(ours || tcp.recovery.is_none(), "tcp.recovery", "is for the stacks linux and rfc")?;
-        rule(ours || tcp.rto.is_none(), "tcp.rto", "is for the stacks linux and rfc; `min_rto_ms` is for all")?;
+        rule(tcp.recovery.is_none() || tcp.stack == Stack::Rfc, "tcp.recovery", "does nothing without `stack = \"rfc\"`")?;
         rule((1..=9000).contains(&self.utp.payload_bytes), "utp.payload_bytes", "must be between 1 and 9000")?;
         rule(self.utp.min_rto_ms >= 1.0 && self.utp.tick_ms >= 1.0, "utp", "`min_rto_ms` and `tick_ms` must be at least 1")?;
         rule(self.traffic.is_sound(), "traffic", "its sizes, times and rates must be above 0")?;

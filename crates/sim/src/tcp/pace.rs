@@ -1,15 +1,15 @@
-//! When the next segment may leave: pacing (spec K.10) and the spacing of windows below one segment. Knows rates and windows
-//! only.
+//! When the next segment may leave: pacing (Linux `tcp_update_pacing_rate`, `tcp_update_skb_after_send`) and the spacing of
+//! windows below one segment. Knows rates and windows only.
 
 use lowtide_units::{Rate, Span, Time};
 
-/// Segments that leave unpaced when a connection starts (Linux: ten).
+/// Segments of a new connection that wait for none before them (Linux `TCP_INIT_CWND`).
 const INITIAL_BURST: u32 = 10;
 /// Linux's pacing ratios, in percent: slow start and congestion avoidance.
 const RATIO_SLOW_START: u64 = 200;
 const RATIO_AVOIDANCE: u64 = 120;
 
-/// The sender's departure clock.
+/// The sender's departure clock (`tcp_wstamp_ns`).
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     next: Time,
@@ -18,19 +18,12 @@ pub struct Pacer {
     group: u32,
     group_left: u32,
     group_start: Option<Time>,
-    /// It is a timer that a segment starts only while it does not run, and the last of the first burst does (ns-3's `SendDataPacket`).
-    timer: bool,
 }
 
 impl Pacer {
     /// A pacer that has sent nothing; `group` segments leave together while the window is below one.
     pub fn new(group: u32) -> Pacer {
-        Pacer { next: Time::ZERO, burst_left: INITIAL_BURST, group, group_left: 0, group_start: None, timer: false }
-    }
-
-    /// The same with ns-3's timer.
-    pub fn of_ns3(group: u32) -> Pacer {
-        Pacer { timer: true, ..Pacer::new(group) }
+        Pacer { next: Time::ZERO, burst_left: INITIAL_BURST, group, group_left: 0, group_start: None }
     }
 
     /// The earliest departure of a paced segment.
@@ -38,29 +31,16 @@ impl Pacer {
         self.next
     }
 
-    /// The next segment need not wait (ns-3's `ReTxTimeout` cancels the pacing timer).
-    pub fn expire(&mut self) {
-        self.next = Time::ZERO;
-    }
-
-    /// A segment with `payload` leaves at `now`; the next one waits for its time at `rate`. Headers do not count: the rate is one
-    /// of payload too (Linux since 4.20, `tcp_update_skb_after_send`).
+    /// A segment with `payload` leaves at `now`; the next one waits for its time at `rate`, less at most half of it where this one
+    /// leaves later than it might. Headers do not count: the rate is one of payload, too (Linux `tcp_update_skb_after_send`).
     pub fn on_sent(&mut self, now: Time, payload: u32, rate: Option<Rate>) {
         self.group_left = self.group_left.saturating_sub(1);
-        if self.burst_left > 0 {
-            self.burst_left -= 1;
-            if self.burst_left > 0 || !self.timer {
-                return;
-            }
-        }
-        if self.timer {
-            if let Some(rate) = rate.filter(|r| self.next <= now && r.bps() > 0) {
-                self.next = now + rate.nearest_time_for(u64::from(payload));
-            }
-            return;
-        }
-        if let Some(rate) = rate.filter(|r| r.bps() > 0) {
-            self.next = self.next.max(now) + rate.time_for(u64::from(payload));
+        self.burst_left = self.burst_left.saturating_sub(1);
+        let late = now.since(self.next.min(now));
+        self.next = self.next.max(now);
+        if let Some(rate) = rate.filter(|r| self.burst_left == 0 && r.bps() > 0) {
+            let spacing = rate.time_for(u64::from(payload));
+            self.next += spacing - late.min(spacing / 2);
         }
     }
 
@@ -121,31 +101,23 @@ mod tests {
     }
 
     #[test]
-    fn after_the_first_burst_segments_are_spaced_by_their_payload() {
+    fn from_the_tenth_on_segments_are_spaced_by_their_payload() {
         let mut pacer = Pacer::new(2);
-        for sent in 0..=INITIAL_BURST {
+        let rate = Some(Rate::from_mbps_f64(10.0));
+        for sent in 0..INITIAL_BURST {
             assert_eq!(pacer.next(), Time::ZERO, "{sent}");
-            pacer.on_sent(Time::ZERO, 1250, Some(Rate::from_mbps_f64(10.0)));
+            pacer.on_sent(Time::ZERO, 1250, rate);
         }
         assert_eq!(pacer.next(), Time::from_millis(1));
+        pacer.on_sent(Time::from_nanos(1_200_000), 1250, rate);
+        assert_eq!(pacer.next(), Time::from_millis(2), "what is late does not delay the others");
+        pacer.on_sent(Time::from_millis(10), 1250, rate);
+        assert_eq!(pacer.next(), Time::from_nanos(10_500_000), "but by half the spacing at most");
     }
 
     #[test]
     fn the_host_paces_at_twice_the_window_in_slow_start() {
         assert_eq!(host_rate(125_000, None, Span::from_millis(100)), Some(Rate::from_mbps_f64(20.0)));
         assert_eq!(host_rate(125_000, Some(125_000), Span::from_millis(100)), Some(Rate::from_mbps_f64(12.0)));
-    }
-
-    /// ns-3: the last of the initial window starts the timer; a repair that leaves while it runs does not delay it.
-    #[test]
-    fn ns3s_timer_is_not_started_again_while_it_runs() {
-        let mut pacer = Pacer::of_ns3(2);
-        let rate = Some(Rate::from_mbps_f64(10.0));
-        (0..INITIAL_BURST).for_each(|_| pacer.on_sent(Time::ZERO, 1250, rate));
-        assert_eq!(pacer.next(), Time::from_millis(1));
-        pacer.on_sent(Time::from_nanos(500_000), 1250, rate);
-        assert_eq!(pacer.next(), Time::from_millis(1));
-        pacer.on_sent(Time::from_nanos(1_500_000), 1250, rate);
-        assert_eq!(pacer.next(), Time::from_nanos(2_500_000));
     }
 }

@@ -1,55 +1,47 @@
 //! The sending end of a connection: what leaves and when, what is lost, and what its congestion control is told. Knows
-//! packets, not links; the loss-detection rules and the recovery arithmetic are in their own files.
+//! packets, not links. `ack.rs` takes acknowledgements in, `recovery.rs` is Linux's state machine, `rfc.rs` the RFCs', `timers.rs`
+//! what happens when nothing comes.
 
 mod ack;
 mod config;
-mod ns3;
 mod recovery;
+mod rfc;
+#[cfg(test)]
+mod testing;
+mod timers;
 
-pub use config::{Detection, Reduction, SenderConfig};
+pub use config::{LossRecovery, SenderConfig};
 
 use lowtide_cc::{Controller, Recovery, Restart, Snapshot};
 use lowtide_net::Ecn;
 use lowtide_units::{Rate, Span, Time};
 
-use super::halving::Halving;
 use super::pace::{Pacer, host_rate};
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rate::DeliveryClock;
-use super::rate::ns3::Sampler;
 use super::rto::RtoEstimator;
-use super::sack::Scoreboard;
+use super::scoreboard::Scoreboard;
 use super::undo::Undo;
 use super::usage::WindowUse;
 use crate::endpoint::{Note, SenderStats};
 use crate::packet::{Kind, Packet, TCP_HEADER};
+use rfc::Duplicates;
+use timers::{Due, Probe, TailProbe};
 
-#[derive(Clone, Copy, Debug)]
-enum Mode {
-    Open,
-    /// Fast recovery, or after an ECN echo, until everything sent before it is acknowledged.
-    Reducing {
-        way: Way,
-        loss: bool,
-    },
-    /// After a timeout: slow start from the algorithm's window.
-    Timeout,
-}
-
-/// The way down to the window that the algorithm wants after an episode.
-#[derive(Clone, Copy, Debug)]
-enum Way {
-    Prr(Prr),
-    Halving(Halving),
-    AtOnce,
-}
-
-/// What the retransmission timer does when it expires.
+/// The state of loss recovery (Linux `tcp_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
-    Probe,
-    Retransmit,
+enum State {
+    /// Nothing unusual.
+    Open,
+    /// Something is SACKed or was sent again, and nothing is lost.
+    Disorder,
+    /// The window is reduced because of an ECN echo.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
 }
 
 /// The state of one sender.
@@ -58,48 +50,49 @@ pub struct Sender {
     config: SenderConfig,
     flow: u32,
     cc: Box<dyn Controller>,
+    /// Who limits sending while the window is reduced.
+    own_recovery: bool,
     board: Scoreboard,
     clock: DeliveryClock,
-    /// ns-3's, for those who answer for their window alone.
-    sampler: Option<Box<Sampler>>,
     rack: Rack,
     rto: RtoEstimator,
     pacer: Pacer,
     used: WindowUse,
-    mode: Mode,
-    /// After an episode that ended with less in flight than the algorithm wants: slow start up to that ([`Halving::moderated`]).
-    ceiling: u64,
-    /// The episode ends when this segment has been acknowledged.
+    /// Something left since sending last stopped.
+    sent_some: bool,
+    state: State,
+    /// The state ends when everything below is acknowledged (`high_seq`).
     recover: u32,
+    prr: Prr,
+    /// Bytes in flight that a timeout did not give up: the window is above the algorithm's by as much (`tcp_enter_loss`).
+    kept_in_flight: u64,
+    undo: Undo,
+    /// When the first retransmission of this episode left (`retrans_stamp`).
+    first_retransmission: Option<Time>,
+    /// Timeouts in a row without an acknowledgement of new data (`icsk_retransmits`).
+    timeouts_in_a_row: u32,
+    /// F-RTO (RFC 5682) watches whether the last timeout was spurious.
+    frto: bool,
+    /// Until the next acknowledgement only new data leaves (`REXMIT_NEW`, `REXMIT_NONE`).
+    only_new: bool,
+    tail: TailProbe,
+    duplicates: Duplicates,
     episode_lost: u64,
-    /// RFC 6675: everything below is already judged.
-    judged: u32,
-    /// Without SACK: duplicate ACKs in a row and the bytes they say have left the network.
-    duplicates: u32,
-    credit: u64,
     min_rtt: Span,
     round_end: u32,
-    /// Payload bytes that the application has written; bytes the peer permits.
+    /// Payload bytes that the application has written; bytes the peer permits (the right window edge).
     written: u64,
     closed: bool,
     edge: u64,
+    /// The next segment of new data answers an ECN echo (RFC 3168 §6.1.2).
+    owes_cwr: bool,
     timer: Option<(Time, Due)>,
-    /// An impatient sender's timer has been restarted in this recovery.
-    restarted: bool,
-    reorder: Option<Time>,
+    /// When the pacer lets the next segment go.
     wait: Option<Time>,
-    probe: bool,
-    /// What is lost first leaves at once, whatever the window says (RFC 6675 §5 (4.3), ns-3's `DoRetransmit`).
-    fast: bool,
-    /// A probe repeated the highest segment; its acknowledgement without a DSACK means a loss was repaired.
-    probed: Option<u32>,
-    /// Whether the last reduction was for nothing.
-    undo: Option<Undo>,
-    idle_since: Option<Time>,
+    probe: Option<Probe>,
+    last_sent: Option<Time>,
     peer_clock: Time,
     latest_rtt: Option<Span>,
-    owd: Option<i64>,
-    echo_age: Option<Span>,
     stats: SenderStats,
 }
 
@@ -110,48 +103,42 @@ impl Sender {
         if let Some(rtt) = handshake {
             rto.sample(rtt, true);
         }
-        let mut board = Scoreboard::default();
-        if config.ghosts {
-            board.keep_ghosts();
-        }
-        let sampler = (config.ghosts && cc.recovery() == Recovery::Own).then(|| Box::new(Sampler::new(handshake)));
         Sender {
             config,
             flow,
+            own_recovery: cc.recovery() == Recovery::Own,
             cc,
-            board,
+            board: Scoreboard::default(),
             clock: DeliveryClock::default(),
-            sampler,
             rack: Rack::default(),
             rto,
-            pacer: if config.ghosts { Pacer::of_ns3(config.group) } else { Pacer::new(config.group) },
+            pacer: Pacer::new(config.group),
             used: WindowUse::default(),
-            mode: Mode::Open,
-            ceiling: u64::MAX,
+            sent_some: false,
+            state: State::Open,
             recover: 0,
+            prr: Prr::start(0),
+            kept_in_flight: 0,
+            undo: Undo::default(),
+            first_retransmission: None,
+            timeouts_in_a_row: 0,
+            frto: false,
+            only_new: false,
+            tail: TailProbe::default(),
+            duplicates: Duplicates::default(),
             episode_lost: 0,
-            judged: 0,
-            duplicates: 0,
-            credit: 0,
             min_rtt: Span::MAX,
             round_end: 0,
-            // A SYN that is a segment stands before what the application writes.
-            written: if config.one_way { u64::from(config.mss) } else { 0 },
+            written: 0,
             closed: false,
             edge: window,
+            owes_cwr: false,
             timer: None,
-            restarted: false,
-            reorder: None,
             wait: None,
-            probe: false,
-            fast: false,
-            probed: None,
-            undo: None,
-            idle_since: None,
+            probe: None,
+            last_sent: None,
             peer_clock: Time::ZERO,
             latest_rtt: None,
-            owd: None,
-            echo_age: None,
             stats: SenderStats::default(),
         }
     }
@@ -178,7 +165,7 @@ impl Sender {
 
     /// Everything written has been acknowledged.
     pub fn is_done(&self) -> bool {
-        self.board.una() == self.board.nxt() && self.next_len() == 0
+        self.board.outstanding() == 0 && self.next_len() == 0
     }
 
     /// Counters.
@@ -193,7 +180,7 @@ impl Sender {
 
     /// Bytes in flight.
     pub fn in_flight(&self) -> u64 {
-        self.board.pipe().saturating_sub(self.credit)
+        self.board.in_flight().saturating_sub(self.duplicates.departed())
     }
 
     /// The smoothed RTT.
@@ -218,144 +205,142 @@ impl Sender {
 
     /// When [`on_timer`](Self::on_timer) is due.
     pub fn deadline(&self) -> Option<Time> {
-        let retransmit = self.timer.map(|(at, _)| at);
-        [retransmit, self.reorder, self.wait].into_iter().flatten().min()
+        match (self.timer, self.wait) {
+            (Some((at, _)), Some(wait)) => Some(at.min(wait)),
+            (timer, wait) => timer.map(|(at, _)| at).or(wait),
+        }
     }
 
-    fn in_recovery(&self) -> bool {
-        matches!(self.mode, Mode::Reducing { .. })
+    /// The window is being reduced (`tcp_in_cwnd_reduction`).
+    fn is_reducing(&self) -> bool {
+        matches!(self.state, State::Cwr | State::Recovery)
+    }
+
+    /// What may be in flight in bytes.
+    pub fn window(&self) -> u64 {
+        match self.state {
+            State::Cwr | State::Recovery if self.reduces_in_proportion() => self.prr.cwnd(),
+            State::Loss => self.cc.cwnd() + self.kept_in_flight,
+            _ => self.cc.cwnd(),
+        }
+    }
+
+    /// Linux reduces in proportion to what arrives, unless the algorithm answers for its window; the RFCs reduce at once.
+    fn reduces_in_proportion(&self) -> bool {
+        self.config.recovery == LossRecovery::Linux && !self.own_recovery
     }
 
     /// The next packet to leave now, until there is none.
     pub fn poll(&mut self, now: Time) -> Option<Packet> {
         self.wait = None;
-        let window = self.window();
-        let pipe = self.in_flight();
-        let again = self.board.next_lost().or_else(|| self.untouched());
-        let len = again.map_or_else(|| self.next_len(), |seq| self.board.segment(seq).len);
-        if std::mem::take(&mut self.probe) {
-            return self.send_probe(now);
+        if let Some(probe) = self.probe.take() {
+            return self.send_probe(probe, now);
         }
+        let pipe = self.in_flight();
+        let again = if self.only_new { None } else { self.board.next_lost() };
+        let len = again.map_or_else(|| self.next_len(), |seq| self.board.segment(seq).len);
+        let forced = again.is_some() && std::mem::take(&mut self.duplicates.force);
         if len == 0 {
-            self.out_of_data(pipe, window);
+            self.out_of_data(pipe, now);
             return None;
         }
         if again.is_none() && !self.permitted(len) {
-            self.used.note(self.board.una(), self.board.nxt(), self.board.in_flight_segments(), false);
-            if pipe == 0 && self.timer.is_none() {
-                self.arm(now);
-            }
+            self.stopped(pipe, now);
+            self.await_window(now);
             return None;
         }
-        let fast = std::mem::take(&mut self.fast) && again.is_some();
-        let full = pipe + u64::from(len) > window && !fast;
-        if full {
-            let verdict = if self.config.stalls {
-                self.stall(pipe, now)
-            } else if window < u64::from(len) {
-                self.pacer.below_one_segment(now, window, u64::from(self.config.mss), self.rto.srtt(), pipe == 0)
-            } else {
-                Err(None)
-            };
-            if let Err(due) = verdict {
-                self.wait = due;
-                self.used.note(self.board.una(), self.board.nxt(), self.board.in_flight_segments(), true);
-                return None;
+        if let Err(wait) = self.may_leave(pipe, len, forced, now) {
+            self.wait = wait;
+            if self.only_new && self.frto && self.board.nxt() <= self.recover {
+                // F-RTO could send nothing new: what is lost is repaired after all (`tcp_xmit_recovery`).
+                (self.only_new, self.frto) = (false, false);
+                return self.poll(now);
             }
-        }
-        // ns-3's `DoRetransmit` does not ask its pacing timer.
-        if self.pacer.next() > now && !(fast && self.config.ghosts) {
-            self.wait = Some(self.pacer.next());
-            self.used.note(self.board.una(), self.board.nxt(), self.board.in_flight_segments(), pipe + 2 * u64::from(len) > window);
+            self.stopped(pipe, now);
             return None;
-        }
-        if pipe == 0 && !fast {
-            self.restart_of_ns3(now);
         }
         Some(self.send(again, len, now))
     }
 
-    fn window(&self) -> u64 {
-        // ns-3's `Window`: the pipe with its repairs, not only what is new, stays within the peer's window.
-        let peers = if self.config.ghosts { self.edge.saturating_sub(self.offset(self.board.una())) } else { u64::MAX };
-        peers.min(self.own_window())
+    /// Whether the window and the pacer let `len` bytes go; if not, when to ask again, should no acknowledgement come first.
+    #[inline]
+    fn may_leave(&mut self, pipe: u64, len: u32, forced: bool, now: Time) -> Result<(), Option<Time>> {
+        let window = self.window();
+        if pipe + u64::from(len) > window && !forced {
+            if window >= u64::from(len) {
+                return Err(None);
+            }
+            self.pacer.below_one_segment(now, window, u64::from(self.config.mss), self.rto.srtt(), pipe == 0)?;
+        }
+        if self.pacer.next() > now { Err(Some(self.pacer.next())) } else { Ok(()) }
     }
 
-    fn own_window(&self) -> u64 {
-        match self.mode {
-            Mode::Reducing { way: Way::Prr(prr), .. } if self.cc.recovery() == Recovery::Host => prr.cwnd(),
-            Mode::Reducing { way: Way::Halving(halving), .. } => halving.cwnd(),
-            Mode::Open => self.cc.cwnd().min(self.ceiling),
-            _ => self.cc.cwnd(),
+    /// Sending stops with `pipe` bytes in flight although there is data (`tcp_write_xmit`, `tcp_cwnd_validate`).
+    fn stopped(&mut self, pipe: u64, now: Time) {
+        self.schedule_probe(now);
+        let limited = pipe + u64::from(self.config.mss) > self.window();
+        if std::mem::take(&mut self.sent_some) || limited {
+            self.used.note(self.board.una(), self.board.nxt(), limited);
         }
     }
 
-    fn out_of_data(&mut self, pipe: u64, window: u64) {
-        let limited = pipe + u64::from(self.config.mss) > window;
-        if !limited {
+    fn out_of_data(&mut self, pipe: u64, now: Time) {
+        self.schedule_probe(now);
+        let limited = pipe + u64::from(self.config.mss) > self.window();
+        if !limited && self.board.awaiting_repair() == 0 {
             self.clock.set_app_limited(pipe);
         }
-        self.used.note(self.board.una(), self.board.nxt(), self.board.in_flight_segments(), limited);
-    }
-
-    fn send_probe(&mut self, now: Time) -> Option<Packet> {
-        let len = self.next_len();
-        if len > 0 && (self.permitted(len) || self.board.una() == self.board.nxt()) {
-            return Some(self.send(None, len, now));
+        if std::mem::take(&mut self.sent_some) {
+            self.used.note(self.board.una(), self.board.nxt(), limited);
         }
-        // The highest segment that the receiver is not known to hold: one it has would tell nothing.
-        let last = self.board.highest_missing()?;
-        self.probed = Some(self.board.nxt());
-        let len = self.board.segment(last).len;
-        Some(self.send(Some(last), len, now))
     }
 
     fn send(&mut self, again: Option<u32>, len: u32, now: Time) -> Packet {
-        let pipe = self.in_flight();
-        if let Some(since) = self.idle_since.take()
-            && now > since
-            && pipe == 0
-        {
-            self.cc.on_restart(&Restart { now, idle: now.since(since), rto: self.rto.rto() });
+        if self.board.outstanding() == 0 {
+            self.restart(now);
         }
-        let mut stamp = self.clock.stamp(now, pipe, u64::from(len));
-        if let Some(sampler) = &mut self.sampler {
-            sampler.on_sent(&mut stamp, pipe == 0);
-        }
+        let stamp = self.clock.stamp(now, self.in_flight(), u64::from(len));
+        let was_empty = self.board.outstanding() == 0;
         let seq = match again {
             Some(seq) => {
                 self.stats.retransmits += 1;
-                if let Some(undo) = &mut self.undo {
-                    undo.on_retransmission(seq, now);
-                }
+                self.undo.on_retransmission();
+                self.first_retransmission.get_or_insert(now);
                 self.board.send_again(seq, stamp);
                 seq
             }
             None => self.board.send_new(stamp, len),
         };
-        match &mut self.mode {
-            Mode::Reducing { way: Way::Prr(prr), .. } => prr.on_sent(u64::from(len)),
-            Mode::Reducing { way: Way::Halving(halving), .. } => halving.on_sent(pipe + u64::from(len)),
-            _ => {}
+        if self.is_reducing() {
+            self.prr.on_sent(u64::from(len));
         }
-        self.pacer.on_sent(now, len, self.pacing_rate());
-        let restart = match self.timer {
-            None => true,
-            Some((_, Due::Probe)) => again.is_none(),
-            Some((_, Due::Retransmit)) => again == Some(self.board.una()) && !self.config.impatient,
-        };
-        if restart {
-            self.arm(now);
+        self.sent_some = true;
+        self.on_sent(again, was_empty, now);
+        self.packet(seq, len, again.is_some(), now)
+    }
+
+    /// After a pause the algorithm may doubt its window (`tcp_slow_start_after_idle_check`, CA_EVENT_TX_START).
+    #[cold]
+    fn restart(&mut self, now: Time) {
+        if let Some(last) = self.last_sent {
+            self.cc.on_restart(&Restart { now, idle: now.since(last), rto: self.rto.rto() });
         }
-        let payload = if self.config.one_way && seq == 0 { 0 } else { len };
-        let mut packet = Packet::new(self.flow, Kind::Data, payload + TCP_HEADER, now);
+    }
+
+    /// The packet of segment `seq`, which leaves now.
+    fn packet(&mut self, seq: u32, len: u32, again: bool, now: Time) -> Packet {
+        let rate = self.pacing_rate();
+        self.pacer.on_sent(now, len, rate);
+        self.last_sent = Some(now);
+        let mut packet = Packet::new(self.flow, Kind::Data, len + TCP_HEADER, now);
         packet.seq = seq;
         packet.echo = self.peer_clock;
-        packet.retransmission = again.is_some();
+        packet.retransmission = again;
         packet.fin = self.closed && self.offset(seq) + u64::from(len) == self.written;
         // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
-        if self.config.ecn && again.is_none() {
+        if self.config.ecn && !again {
             packet.ecn = Ecn::Ect0;
+            packet.cwr = std::mem::take(&mut self.owes_cwr);
         }
         packet
     }
@@ -379,6 +364,7 @@ impl Sender {
         left.min(u64::from(self.config.mss)) as u32
     }
 
+    /// Whether the peer's window permits `len` bytes more.
     fn permitted(&self, len: u32) -> bool {
         self.offset(self.board.nxt()) + u64::from(len) <= self.edge
     }

@@ -1,57 +1,64 @@
-//! Whether the last reduction was for nothing: the originals had only been late. By timestamps (Eifel, RFC 3522; Linux
-//! `tcp_packet_delayed`), by duplicates reported of every retransmission (Linux `undo_retrans`), and after a timeout by
-//! originals that arrive (F-RTO, RFC 5682, as Linux has it with SACK). Knows segments' numbers and times, no windows.
+//! Whether the last reduction was for nothing (Linux `tcp_may_undo`): the originals had only been late. By the echoed timestamp
+//! (Eifel, RFC 3522; `tcp_packet_delayed`) or by a duplicate reported of every retransmission (`undo_retrans`). Knows segments'
+//! numbers and times, no windows.
 
 use lowtide_units::Time;
 
-/// The evidence of one episode.
-#[derive(Clone, Copy, Debug)]
+/// The evidence about the last reduction.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Undo {
-    /// The left edge when it began: duplicates below are older.
-    marker: u32,
-    /// The first segment sent again, and when.
-    first: Option<(u32, Time)>,
-    /// Retransmissions not reported as duplicates.
-    unproven: u32,
-    /// After a timeout: transmissions up to this one were on their way when the timer expired.
-    before_timeout: Option<u32>,
+    /// The left edge when the episode began (`undo_marker`); none: nothing to give back.
+    marker: Option<u32>,
+    /// Retransmissions not reported as duplicates; none before the first (`undo_retrans`).
+    unproven: Option<u32>,
+    /// The window may be given back; not after an ECN echo (`prior_ssthresh`).
+    restores_window: bool,
 }
 
 impl Undo {
-    /// An episode begins with `una` as the left edge.
-    pub fn new(una: u32) -> Undo {
-        Undo { marker: una, first: None, unproven: 0, before_timeout: None }
+    /// An episode begins at left edge `una` with `resent` retransmissions in flight (`tcp_init_undo`). `restores_window`: it is this
+    /// episode that reduces the window, and no mark did.
+    pub fn begin(una: u32, resent: u32, restores_window: bool) -> Undo {
+        Undo { marker: Some(una), unproven: (resent > 0).then_some(resent), restores_window }
     }
 
-    /// A timer expired after `transmissions` with `una` as the left edge.
-    pub fn after_timeout(una: u32, transmissions: u32) -> Undo {
-        Undo { before_timeout: Some(transmissions), ..Undo::new(una) }
+    /// An ECN echo arrived: the reduction is required whatever else is learnt.
+    pub fn forbid(&mut self) {
+        self.restores_window = false;
     }
 
-    /// Segment `seq` leaves again.
-    pub fn on_retransmission(&mut self, seq: u32, now: Time) {
-        self.first.get_or_insert((seq, now));
-        self.unproven += 1;
+    /// Something leaves again, other than a probe.
+    pub fn on_retransmission(&mut self) {
+        self.unproven = Some(self.unproven.unwrap_or(0) + 1);
     }
 
-    /// An acknowledgement up to `una` that echoes `echo`: whether what it answers left before anything was sent again.
-    pub fn answers_original(&self, una: u32, echo: Time) -> bool {
-        self.first.is_some_and(|(seq, at)| una > seq && echo < at)
-    }
-
-    /// The transmission number `order`, of a segment not sent again, was delivered: whether it had been given up by the timer.
-    pub fn was_under_way(&self, order: u32) -> bool {
-        self.before_timeout.is_some_and(|last| order <= last)
-    }
-
-    /// `from..to` arrived twice: whether by now every retransmission is known to have been for nothing.
-    pub fn on_duplicate(&mut self, from: u32, to: u32) -> bool {
-        if self.first.is_none() || from < self.marker {
-            return false;
+    /// `from..to` arrived twice.
+    pub fn on_duplicate(&mut self, from: u32, to: u32) {
+        if self.marker.is_some_and(|marker| to > marker) {
+            self.unproven = self.unproven.map(|n| n.saturating_sub(to - from));
         }
-        self.unproven = self.unproven.saturating_sub(to - from);
-        self.unproven == 0
     }
+
+    /// Whether there is a reduction to give back.
+    pub fn is_open(&self) -> bool {
+        self.marker.is_some()
+    }
+
+    /// Whether every retransmission is known to have been for nothing.
+    pub fn is_proven_by_duplicates(&self) -> bool {
+        self.marker.is_some() && self.unproven == Some(0)
+    }
+
+    /// Ends the matter; whether the window is given back.
+    pub fn settle(&mut self) -> bool {
+        self.marker = None;
+        self.restores_window
+    }
+}
+
+/// Whether an echoed timestamp is older than the first retransmission: what it answers is the original (`tcp_packet_delayed`).
+pub fn answers_original(echo: Time, first_retransmission: Option<Time>) -> bool {
+    first_retransmission.is_some_and(|at| echo < at)
 }
 
 #[cfg(test)]
@@ -59,22 +66,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_to_the_original_is_told_by_its_echo() {
-        let mut undo = Undo::new(5);
-        assert!(!undo.answers_original(6, Time::ZERO), "nothing was sent again yet");
-        undo.on_retransmission(5, Time::from_millis(300));
-        assert!(undo.answers_original(6, Time::from_millis(10)));
-        assert!(!undo.answers_original(5, Time::from_millis(10)), "it does not cover what was sent again");
-        assert!(!undo.answers_original(6, Time::from_millis(300)), "the retransmission itself");
+    fn all_retransmissions_must_be_known_as_duplicates() {
+        let mut undo = Undo::begin(5, 0, true);
+        assert!(!undo.is_proven_by_duplicates(), "nothing was sent again yet");
+        undo.on_retransmission();
+        undo.on_retransmission();
+        undo.on_duplicate(3, 4);
+        undo.on_duplicate(5, 6);
+        assert!(!undo.is_proven_by_duplicates(), "the first is older than the episode");
+        undo.on_duplicate(7, 8);
+        assert!(undo.is_proven_by_duplicates());
+        assert!(undo.settle() && !undo.is_open());
     }
 
     #[test]
-    fn all_retransmissions_must_be_known_as_duplicates() {
-        let mut undo = Undo::new(5);
-        undo.on_retransmission(5, Time::ZERO);
-        undo.on_retransmission(7, Time::ZERO);
-        assert!(!undo.on_duplicate(3, 4), "older than the episode");
-        assert!(!undo.on_duplicate(5, 6));
-        assert!(undo.on_duplicate(7, 8));
+    fn an_echo_from_before_the_first_retransmission_answers_the_original() {
+        assert!(!answers_original(Time::ZERO, None));
+        assert!(answers_original(Time::from_millis(10), Some(Time::from_millis(300))));
+        assert!(!answers_original(Time::from_millis(300), Some(Time::from_millis(300))));
     }
 }

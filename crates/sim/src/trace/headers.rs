@@ -110,7 +110,7 @@ fn tcp_rest(packet: &Packet, connection: &Connection, heard: Time, into: &mut Ve
         // RFC 7323 §2.2: the window of a segment with SYN is not scaled.
         Kind::SynAck => (receiver, after_syn, if ecn { SYN | ACK | ECE } else { SYN | ACK }, packet.window.min(0xffff) as u16),
         Kind::Ack => {
-            let seen = if packet.ce > 0 { ACK | ECE } else { ACK };
+            let seen = if packet.ece || packet.ce > 0 { ACK | ECE } else { ACK };
             (receiver.wrapping_add(1), after_syn.wrapping_add(offset(packet.seq, connection)), seen, field(packet.window))
         }
         // The sender receives nothing: its own window never changes.

@@ -1,242 +1,305 @@
-//! What an acknowledgement tells a sender: what was delivered, its RTT, and what the congestion control hears of it.
+//! What an acknowledgement tells a sender: what was delivered, its RTT, and what the congestion control hears of it. The order
+//! is that of Linux `tcp_ack`.
 
-use lowtide_cc::{Ack, Recovery};
+use lowtide_cc::Ack;
 use lowtide_units::{Span, Time};
 
-use super::recovery::{DUP_THRESHOLD, Disorder};
-use super::{Detection, Mode, Sender, Way};
+use super::timers::Due;
+use super::{LossRecovery, Sender};
 use crate::packet::Packet;
-use crate::tcp::halving::Halving;
-use crate::tcp::rto::Samples;
-use crate::tcp::sack::Segment;
+use crate::tcp::scoreboard::Segment;
+use crate::tcp::undo;
 
-/// What one acknowledgement delivered.
+/// What one acknowledgement says.
 #[derive(Default)]
-struct Delivery {
-    bytes: u64,
+pub(super) struct News {
+    /// Before it: bytes in flight, and bytes declared lost so far.
+    pub in_flight: u64,
+    lost_before: u64,
+    /// Before it: the left edge and one past the highest SACKed segment.
+    pub una: u32,
+    sacked_to: u32,
     /// Segments by which the left edge moved.
-    advanced: u32,
+    pub advanced: u32,
+    /// Bytes newly delivered, duplicates that it reports included.
+    pub delivered: u64,
+    /// The newest transmission among what was delivered.
     newest: Option<Segment>,
-    /// The first of those acknowledged cumulatively.
-    oldest: Option<Segment>,
-    /// A retransmission is among it.
-    repaired: bool,
-    /// A window may grow on it.
-    may_grow: bool,
-    /// It shows that the last reduction was for nothing.
-    spurious: bool,
-    /// Something above the left edge is among it.
-    sacked: bool,
+    /// When the first and the last of those acknowledged cumulatively left that were sent once and not SACKed; the same of those
+    /// SACKed.
+    acked: Option<(Time, Time)>,
+    sacked: Option<(Time, Time)>,
+    /// Something sent again was acknowledged cumulatively (FLAG_RETRANS_DATA_ACKED).
+    retransmission_acked: bool,
+    /// Something sent once, and before the episode began, was delivered (FLAG_ORIG_SACK_ACKED).
+    pub original_delivered: bool,
+    /// Something was newly SACKed (FLAG_DATA_SACKED).
+    pub sacked_some: bool,
+    /// It reports a duplicate, and that of a tail loss probe (FLAG_DSACKING_ACK, FLAG_DSACK_TLP).
+    pub dsack: bool,
+    pub dsack_of_probe: bool,
+    /// The lowest segment sent once that arrived after higher ones.
+    late: Option<u32>,
+    /// It acknowledges a lone short segment, which the receiver's timer may have held back (FLAG_ACK_MAYBE_DELAYED).
+    maybe_delayed: bool,
+    /// It echoes a mark (FLAG_ECE), and whose timestamp.
+    pub ece: bool,
+    pub echo: Time,
+    /// It brings no data, moves nothing and leaves the window as it was (not FLAG_NOT_DUP).
+    pub is_duplicate: bool,
+    /// A retransmission was found lost (FLAG_LOST_RETRANS).
+    pub retransmission_lost: bool,
 }
 
-impl Delivery {
+impl News {
     fn add(&mut self, segment: &Segment) {
-        self.bytes += u64::from(segment.len);
-        self.repaired |= segment.retransmitted;
+        self.delivered += u64::from(segment.len);
         if self.newest.is_none_or(|newest| segment.order > newest.order) {
             self.newest = Some(*segment);
         }
     }
 }
 
+fn extend(times: &mut Option<(Time, Time)>, at: Time) {
+    *times = Some((times.map_or(at, |(first, _)| first), at));
+}
+
 impl Sender {
     /// An acknowledgement arrives. Afterwards [`poll`](Self::poll).
     pub fn on_ack(&mut self, ack: &Packet, now: Time) {
-        let before = self.in_flight();
-        let lost_before = self.board.lost_out();
-        let una = self.board.una();
-        let by_echo = self.config.echoed_rtt;
-        self.owd = Some(if by_echo { self.config.elapsed(ack.echo, ack.sent).nanos() as i64 } else { ack.owd });
-        let by_clock = by_echo || self.rto.samples() == Samples::EveryAck;
-        self.echo_age = by_clock.then(|| self.config.elapsed(ack.echo, now));
-        let (mut delivery, dsack) = self.take_delivered(ack, now);
-        delivery.advanced = self.board.una() - una;
-        let advanced = delivery.advanced > 0;
-        self.edge = self.edge.max(self.offset(ack.seq) + u64::from(ack.window));
-        let duplicate = self.count_duplicates(&mut delivery, ack, advanced);
-        if advanced {
+        let mut news = News {
+            in_flight: self.in_flight(),
+            lost_before: self.clock.lost(),
+            una: self.board.una(),
+            sacked_to: self.board.sacked_to(),
+            ece: ack.ece && self.config.ecn,
+            echo: ack.echo,
+            ..News::default()
+        };
+        self.only_new = false;
+        let had_data = self.board.outstanding() > 0;
+        self.take_sacks(ack, &mut news, now);
+        self.take_acknowledged(ack, &mut news, now);
+        let edge = self.offset(ack.seq) + u64::from(ack.window);
+        news.is_duplicate = had_data && news.advanced == 0 && edge <= self.edge;
+        self.edge = self.edge.max(edge);
+        if news.advanced > 0 {
             self.peer_clock = ack.sent;
-            self.rto.progress();
+            (self.timeouts_in_a_row, self.tail.persist_backoff) = (0, 0);
         }
-        if delivery.bytes > 0 {
-            self.clock.on_delivered(now, delivery.bytes);
-        }
-        if delivery.spurious {
-            self.give_back(now);
-        }
-        let rtt = self.sample_rtt(&delivery, ack.echo, now);
-        let lost = self.detect(now, advanced);
-        let repairing = matches!(self.mode, Mode::Timeout);
-        let disorder = self.disorder(delivery.sacked, advanced);
-        let left = self.leave_episode(advanced);
-        self.check_probe(dsack, before, now);
-        let news = match disorder {
-            Some(disorder) => self.lost_in(disorder, lost),
-            None => lost.max(left),
-        };
-        self.enter_episode(news, u64::from(ack.ce), before, now);
-        if self.sampler.is_some() {
-            self.tell_socket_sample(lost_before, advanced);
-        }
-        if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
-            // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`),
-            // but that is not asked of those who answer for their window in recovery too (`tcp_cong_control`).
-            // What ends ns-3's recovery from a timeout counts above the recovery point only (`ProcessAck`, CA_LOSS).
-            let only_repairs = disorder.is_some() && repairing && self.board.una() == self.recover;
-            let orderly = disorder != Some(Disorder::Waiting) && !only_repairs;
-            let reordered = disorder.is_none() && self.rack.sees_reordering();
-            delivery.may_grow = (advanced && orderly) || reordered || self.cc.recovery() == Recovery::Own;
-            self.tell(&delivery, lost, u64::from(ack.ce), before, rtt, now);
-        }
-        self.reduce(delivery.bytes, advanced && lost == 0);
-        let by_timer = self.config.detection == Detection::Timer;
-        if repairing && matches!(self.mode, Mode::Open) && by_timer {
-            let outstanding = self.offset(self.board.nxt()) - self.offset(self.board.una());
-            self.cc.on_repaired(Halving::moderated(outstanding, u64::from(self.config.mss)));
-        }
-        if advanced {
-            self.fast = self.repairs_at_once();
-        }
-        // ns-2's agent sets its timer anew for a duplicate, too (`time_processing`).
-        if (advanced && disorder != Some(Disorder::Waiting) && self.restarts_timer()) || by_timer {
-            self.arm(now);
-        }
-        if self.board.una() == self.board.nxt() {
-            // ns-3 lets it run while there is something to send (`NewAck`), though a pacer holds it back.
-            if !self.config.stalls || self.next_len() == 0 {
-                self.timer = None;
+        if !had_data {
+            if news.dsack && self.config.recovery == LossRecovery::Linux {
+                self.judge(&mut news, now);
             }
-            self.idle_since = Some(now);
+            self.on_window_update(now);
+            self.check_probe(&news, now);
+            return;
         }
+        if self.config.recovery == LossRecovery::NewReno {
+            self.count_duplicates(&mut news);
+        }
+        if news.delivered > 0 {
+            self.clock.on_delivered(now, news.delivered);
+        }
+        let rtt = self.sample_rtt(&news, now);
+        let mut sets_timer = news.advanced > 0 || self.sack_restarts_timer(&news, rtt);
+        match self.config.recovery {
+            LossRecovery::Linux => {
+                let prior = news.newest.map_or(0, |newest| newest.stamp.delivered);
+                if news.newest.is_some() {
+                    self.rack.update_window(prior, self.clock.delivered());
+                }
+                self.check_probe(&news, now);
+                if self.is_dubious(&news) {
+                    sets_timer &= !self.judge(&mut news, now);
+                }
+            }
+            LossRecovery::Sack | LossRecovery::NewReno => self.judge_by_rfc(&mut news, now),
+        }
+        if sets_timer {
+            self.restart_timer(now);
+        }
+        self.control(&news, ack.owd, rtt.filter(|_| news.delivered > 0), now);
     }
 
-    fn take_delivered(&mut self, ack: &Packet, now: Time) -> (Delivery, bool) {
-        let Sender { board, rack, min_rtt, undo, config, sampler, .. } = self;
-        let sacks_first = sampler.is_some();
-        let mut delivery = Delivery::default();
-        let (evidence, mut under_way) = (*undo, false);
-        let mut visit = |seq: u32, segment: &Segment| {
-            delivery.add(segment);
-            delivery.oldest = delivery.oldest.or((seq < ack.seq).then_some(*segment));
-            delivery.sacked |= seq >= ack.seq;
-            if let Some(sampler) = sampler {
-                sampler.on_delivered(&segment.stamp, u64::from(segment.len), now);
-            }
-            under_way |= !segment.retransmitted && evidence.is_some_and(|undo| undo.was_under_way(segment.order));
-            // RFC 8985 §6.2 step 2: an echo from before the retransmission answers the original.
-            let of_original = config.undo && segment.retransmitted && ack.echo < segment.stamp.sent;
-            if !of_original {
-                rack.on_delivered(seq, segment, now, *min_rtt);
+    /// Linux `tcp_sacktag_write_queue`: the duplicate that the first block may report (RFC 2883 §4), then the blocks from the lowest up.
+    fn take_sacks(&mut self, ack: &Packet, news: &mut News, now: Time) {
+        let mut blocks = ack.sack;
+        if blocks[0].0 >= blocks[0].1 {
+            return;
+        }
+        let inside_next = blocks[1].0 <= blocks[0].0 && blocks[0].1 <= blocks[1].1;
+        if blocks[0].0 < ack.seq || inside_next {
+            self.take_duplicate(blocks[0], news);
+        }
+        blocks.sort_unstable();
+        let Sender { board, rack, min_rtt, recover, .. } = self;
+        let mut visit = |seq: u32, segment: &Segment, highest: u32| {
+            news.add(segment);
+            news.sacked_some = true;
+            rack.on_delivered(segment, now, *min_rtt);
+            if !segment.retransmitted {
+                if seq < highest {
+                    news.late = Some(news.late.map_or(seq, |late| late.min(seq)));
+                }
+                news.original_delivered |= seq < *recover;
+                extend(&mut news.sacked, segment.stamp.sent);
             }
         };
-        if sacks_first {
-            // ns-3's `ReceivedAck`: `ReadOptions` comes before `DiscardUpTo`.
-            ack.sack.iter().filter(|block| block.0 >= ack.seq).for_each(|&(from, to)| board.sack(from, to, &mut visit));
+        for &(from, to) in blocks.iter().filter(|block| block.0 < block.1) {
+            board.sack(from, to, &mut visit);
         }
-        board.acknowledge(ack.seq, &mut visit);
-        let (mut dsack, mut proven) = (false, false);
-        for (n, &(from, to)) in ack.sack.iter().enumerate().filter(|(_, block)| block.0 < block.1) {
-            // RFC 2883 §4: a first block below the ACK or inside the second reports a duplicate.
-            let inside_next = n == 0 && ack.sack[1].0 <= from && to <= ack.sack[1].1;
-            if to <= ack.seq || inside_next {
-                dsack = true;
-                proven |= undo.as_mut().is_some_and(|undo| undo.on_duplicate(from, to));
-            } else {
-                board.sack(from, to, &mut visit);
+        if let Some(late) = news.late {
+            self.rack.on_reordering(late, self.board.sacked_to());
+        }
+    }
+
+    /// Linux `tcp_check_dsack`, `tcp_dsack_seen` and what `tcp_sacktag_one` does with a duplicate.
+    #[cold]
+    fn take_duplicate(&mut self, (from, to): (u32, u32), news: &mut News) {
+        self.duplicates.reported += u64::from(to - from);
+        if self.duplicates.reported > self.stats.retransmits {
+            // The network made it.
+            return;
+        }
+        news.dsack = true;
+        news.dsack_of_probe = to - from == 1 && self.tail.end == Some(to);
+        if !news.dsack_of_probe {
+            self.rack.on_dsack();
+        }
+        self.undo.on_duplicate(from, to);
+        news.delivered += u64::from(to - from) * u64::from(self.config.mss);
+        for seq in from.max(self.board.una())..to.min(self.board.nxt()) {
+            let segment = *self.board.segment(seq);
+            if segment.retransmitted && segment.sacked {
+                news.late = Some(news.late.map_or(seq, |late| late.min(seq)));
             }
+            self.board.settle_repair(seq);
         }
-        if dsack {
-            rack.on_dsack();
-        }
-        delivery.spurious = under_way || proven || undo.is_some_and(|undo| undo.answers_original(board.una(), ack.echo));
-        (delivery, dsack)
     }
 
-    /// Without SACK a duplicate ACK stands for one segment delivered (Linux `tcp_add_reno_sack`). Whether this is one.
-    fn count_duplicates(&mut self, delivery: &mut Delivery, ack: &Packet, advanced: bool) -> bool {
-        if !self.config.detection.counts_duplicates() {
-            return false;
+    /// Linux `tcp_clean_rtx_queue`.
+    fn take_acknowledged(&mut self, ack: &Packet, news: &mut News, now: Time) {
+        let Sender { board, rack, min_rtt, recover, config, .. } = self;
+        let (sacked_to, has_sacks, mut late) = (news.sacked_to, board.sacked() > 0, None);
+        let una = board.una();
+        let mut lone = None;
+        board.acknowledge(ack.seq, |seq, segment| {
+            news.retransmission_acked |= segment.retransmitted;
+            lone = Some(segment.len);
+            if segment.sacked {
+                return;
+            }
+            news.add(segment);
+            if !answers_original(segment, ack.echo, config.recovery) {
+                rack.on_delivered(segment, now, *min_rtt);
+            }
+            if !segment.retransmitted {
+                extend(&mut news.acked, segment.stamp.sent);
+                late = late.or(Some(seq));
+                news.original_delivered |= seq < *recover;
+            }
+        });
+        news.advanced = self.board.una() - una;
+        news.maybe_delayed = news.advanced == 1 && lone.is_some_and(|len| len < self.config.mss) && !has_sacks && !news.ece;
+        if let Some(late) = late.filter(|&late| late < sacked_to) {
+            // A hole that was filled by its first transmission.
+            self.rack.on_reordering(late, self.board.sacked_to());
         }
-        let mss = u64::from(self.config.mss);
-        if advanced {
-            let known = self.credit.min(delivery.bytes.saturating_sub(mss));
-            // Nothing is missing outside recovery: duplicates were answers to what had arrived already (Linux `tcp_reset_reno_sack`).
-            self.credit = if self.in_recovery() { self.credit - known } else { 0 };
-            delivery.bytes -= known;
-            self.duplicates = 0;
-            return false;
-        }
-        if ack.seq != self.board.una() || self.in_flight() == 0 {
-            return false;
-        }
-        self.duplicates += 1;
-        // Outside recovery Reno sends for the first two of them only (RFC 3042).
-        if self.config.detection == Detection::Reno && matches!(self.mode, Mode::Open) && self.duplicates > DUP_THRESHOLD {
-            return true;
-        }
-        self.credit += mss;
-        delivery.bytes += mss;
-        true
     }
 
-    fn sample_rtt(&mut self, delivery: &Delivery, echo: Time, now: Time) -> Option<Span> {
-        let samples = self.rto.samples();
-        if samples == Samples::EveryAck {
-            self.rto.sample(self.config.elapsed(echo, now), true);
-        }
-        // What waited behind a repaired hole without SACK tells how long the repair took (ns-2 `FLAG_UNSURE_TSTAMP`).
-        let waited = delivery.repaired && self.config.detection == Detection::Timer;
-        let timed = if self.config.echoed_rtt { delivery.oldest } else { delivery.newest };
-        let Segment { stamp, .. } = timed.filter(|segment| !segment.retransmitted && !waited)?;
-        let rtt = self.config.elapsed(if self.config.echoed_rtt { echo } else { stamp.sent }, now);
+    /// Linux `tcp_ack_update_rtt`: the RTO goes by the oldest segment acknowledged, the algorithm by the newest; what was sent again is
+    /// timed by the timestamp that is echoed, where there is one (RFC 7323 §4).
+    fn sample_rtt(&mut self, news: &News, now: Time) -> Option<Span> {
+        let elapsed = |at| self.config.elapsed(at, now);
+        let acked = news.acked.filter(|_| !news.retransmission_acked);
+        let by_timestamp = || {
+            let usable = self.config.recovery == LossRecovery::Linux && news.advanced > 0 && news.echo > Time::ZERO;
+            usable.then(|| elapsed(news.echo))
+        };
+        let of_oldest = acked.or(news.sacked).map(|(first, _)| elapsed(first)).or_else(by_timestamp)?;
+        let of_newest = news.sacked.or(acked).map_or(of_oldest, |(_, last)| elapsed(last));
         let round_ended = self.board.una() > self.round_end;
         if round_ended {
             self.round_end = self.board.nxt();
         }
-        if samples == Samples::EveryRtt || (samples == Samples::OneARound && round_ended) {
-            self.rto.sample(rtt, round_ended);
-        }
-        self.min_rtt = self.min_rtt.min(rtt);
-        self.latest_rtt = Some(rtt);
-        Some(rtt)
+        self.rto.sample(of_oldest, round_ended);
+        self.min_rtt = self.min_rtt.min(of_newest);
+        self.latest_rtt = Some(of_newest);
+        Some(of_newest)
     }
 
-    fn tell(&mut self, delivery: &Delivery, lost: u64, ce: u64, before: u64, rtt: Option<Span>, now: Time) {
-        let stamp = delivery.newest.map(|newest| newest.stamp);
+    /// A SACK of something sent after the head's last transmission does not put off the timer that waits for the head
+    /// (`tcp_clean_rtx_queue`).
+    fn sack_restarts_timer(&self, news: &News, rtt: Option<Span>) -> bool {
+        let Some((first, _)) = news.sacked.filter(|_| rtt.is_some() && self.board.outstanding() > 0) else { return false };
+        self.config.recovery == LossRecovery::Linux && first < self.board.segment(self.board.una()).stamp.sent
+    }
+
+    /// Whether anything about the acknowledgement asks for a closer look (`tcp_ack_is_dubious`).
+    fn is_dubious(&self, news: &News) -> bool {
+        news.is_duplicate || news.sacked_some || news.ece || news.dsack || self.state != super::State::Open
+    }
+
+    /// Linux `tcp_cong_control`: reduces the window, or tells the algorithm what arrived.
+    fn control(&mut self, news: &News, owd: i64, rtt: Option<Span>, now: Time) {
+        let reducing = self.is_reducing();
+        let lost = self.clock.lost() - news.lost_before;
+        if news.delivered > 0 {
+            // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (`tcp_may_raise_cwnd`), but that is not
+            // asked of those who answer for their window in recovery, too.
+            let may_grow = news.advanced > 0 || self.rack.expects_reordering() || self.own_recovery;
+            self.tell(news, lost, may_grow, owd, rtt, now);
+        }
+        if reducing && self.reduces_in_proportion() {
+            let (pipe, ssthresh) = (self.in_flight(), self.cc.cwnd());
+            self.prr.on_ack(news.delivered, pipe, ssthresh, u64::from(self.config.mss), news.advanced > 0 && lost == 0);
+        }
+    }
+
+    fn tell(&mut self, news: &News, lost: u64, may_grow: bool, owd: i64, rtt: Option<Span>, now: Time) {
+        let stamp = news.newest.map(|newest| newest.stamp);
         let min_rtt = if self.min_rtt == Span::MAX { Span::ZERO } else { self.min_rtt };
-        let rate = stamp.and_then(|stamp| self.clock.sample(now, &stamp, min_rtt, false));
+        let rate = stamp.and_then(|stamp| self.clock.sample(now, &stamp, min_rtt, news.maybe_delayed));
         self.stats.acks += 1;
         self.cc.on_ack(&Ack {
             now,
-            acked: delivery.bytes,
-            advanced: self.offset(delivery.advanced),
+            acked: news.delivered,
+            advanced: self.offset(news.advanced),
             lost,
-            ce,
-            in_flight: before,
-            rtt: if self.config.smoothed_rtt { Some(self.rto.srtt()).filter(|srtt| *srtt > Span::ZERO) } else { rtt },
+            ce: if news.ece { news.delivered } else { 0 },
+            in_flight: news.in_flight,
+            most_out: u64::from(self.used.most_out()) * u64::from(self.config.mss),
+            una: self.offset(self.board.una()),
+            nxt: self.offset(self.board.nxt()),
+            rtt,
             srtt: self.rto.srtt(),
-            owd: self.owd.take(),
-            echo_age: self.echo_age.take(),
+            owd: Some(owd),
             delivered: self.clock.delivered(),
             prior_delivered: stamp.map_or(0, |stamp| stamp.delivered),
             rate,
-            cwnd_limited: delivery.may_grow && (self.used.limited() || !self.config.validated),
-            // ns-3's `IncreaseWindow` is called for acknowledgements of new data alone.
-            no_growth: !delivery.may_grow && !self.config.validated,
-            in_recovery: self.in_recovery(),
+            cwnd_limited: may_grow && self.used.limited(),
+            no_growth: !may_grow,
+            in_recovery: self.is_reducing(),
             ..Ack::default()
         });
     }
 
-    pub(super) fn reduce(&mut self, delivered: u64, advanced: bool) {
-        let (pipe, ssthresh) = (self.in_flight(), self.cc.cwnd());
-        match &mut self.mode {
-            Mode::Reducing { way: Way::Prr(prr), .. } if delivered > 0 => {
-                prr.on_ack(delivered, pipe, ssthresh, u64::from(self.config.mss), advanced);
+    /// An acknowledgement while nothing is out: the peer's window may have opened (`tcp_ack_probe`).
+    fn on_window_update(&mut self, now: Time) {
+        if let Some((_, Due::Persist)) = self.timer {
+            self.timer = None;
+            if self.next_len() > 0 && !self.permitted(self.next_len()) {
+                self.timer = Some((now + self.persist_time(), Due::Persist));
+            } else {
+                self.tail.persist_backoff = 0;
             }
-            Mode::Reducing { way: Way::Halving(halving), .. } => halving.on_ack(pipe, ssthresh),
-            Mode::Open if self.ceiling < ssthresh => self.ceiling += delivered,
-            _ => self.ceiling = u64::MAX,
         }
     }
+}
+
+/// An echo from before its last transmission answers an earlier one (RFC 8985 §6.2 step 2, Linux `tcp_skb_spurious_retrans`). Asked of
+/// cumulative acknowledgements only: a SACK echoes the last segment that came in order.
+fn answers_original(segment: &Segment, echo: Time, recovery: LossRecovery) -> bool {
+    recovery == LossRecovery::Linux && segment.retransmitted && undo::answers_original(echo, Some(segment.stamp.sent))
 }

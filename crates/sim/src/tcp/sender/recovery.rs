@@ -1,267 +1,299 @@
-//! Losses and timers of a sender: when something is lost, when an episode begins and ends, when to probe or to start over.
+//! Loss recovery as Linux 6.18 has it (`tcp_input.c`): the state machine of `tcp_fastretrans_alert`, what a timeout does, and what
+//! shows afterwards that a reduction was for nothing.
 
 use lowtide_cc::{Cause, Congestion};
 use lowtide_units::{Span, Time};
 
-use super::{Detection, Due, Mode, Reduction, Sender, Way};
-use crate::tcp::halving::Halving;
+use super::ack::News;
+use super::timers::Due;
+use super::{Sender, State};
 use crate::tcp::prr::Prr;
-use crate::tcp::undo::Undo;
-
-/// The longest a Linux receiver holds an ACK back: what a probe with one segment out waits in addition (RFC 8985 §7.2).
-const WORST_ACK_DELAY: Span = Span::from_millis(200);
-/// Duplicate ACKs that mean loss (RFC 5681).
-pub(super) const DUP_THRESHOLD: u32 = 3;
-
-/// What ns-3's socket makes of an acknowledgement outside recovery (`TcpSocketBase::DupAck`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disorder {
-    /// It SACKs nothing, or comes during a recovery.
-    No,
-    /// CA_DISORDER: nothing grows, and the timer runs on.
-    Waiting,
-    /// A recovery begins.
-    Over,
-}
+use crate::tcp::undo::{Undo, answers_original};
 
 impl Sender {
-    /// Declares segments lost; returns their bytes.
-    pub(super) fn detect(&mut self, now: Time, advanced: bool) -> u64 {
-        let lost = match self.config.detection {
-            Detection::Rack => {
-                let recovering = !matches!(self.mode, Mode::Open);
-                let window = self.rack.reordering_window(recovering, self.board.sacked(), self.min_rtt, self.rto.srtt());
-                let (lost, again) = self.rack.detect(&mut self.board, now, window);
-                self.reorder = again;
-                lost
+    /// An acknowledgement about which something is unusual (`tcp_fastretrans_alert`); whether the reordering timer runs for it.
+    pub(super) fn judge(&mut self, news: &mut News, now: Time) -> bool {
+        if news.ece {
+            self.undo.forbid();
+        }
+        if self.state == State::Open {
+            self.first_retransmission = None;
+        } else if self.board.una() >= self.recover {
+            self.leave(news.echo, now);
+        }
+        match self.state {
+            State::Recovery => self.go_on(news, now),
+            State::Loss => self.go_on_after_timeout(news, now),
+            State::Open | State::Disorder | State::Cwr => self.watch(news, now),
+        }
+    }
+
+    /// What was sent before the episode has been acknowledged.
+    fn leave(&mut self, echo: Time, now: Time) {
+        match self.state {
+            // Until something above is acknowledged the receiver may not have seen CWR.
+            State::Cwr if self.board.una() > self.recover => self.state = State::Open,
+            State::Recovery => self.end_recovery(echo, now),
+            _ => {}
+        }
+    }
+
+    /// Linux `tcp_try_undo_recovery`.
+    fn end_recovery(&mut self, echo: Time, now: Time) {
+        if self.may_undo(echo) {
+            self.give_back(false, now);
+        } else {
+            self.rack.on_recovered();
+        }
+        (self.state, self.episode_lost, self.kept_in_flight) = (State::Open, 0, 0);
+    }
+
+    /// In fast recovery.
+    fn go_on(&mut self, news: &mut News, now: Time) -> bool {
+        if news.advanced > 0 && self.undo.is_open() && answers_original(news.echo, self.first_retransmission) {
+            // The hole was filled by the original (`tcp_try_undo_partial`).
+            self.rack.on_reordering(news.una, self.board.sacked_to());
+            if self.board.resent() > 0 {
+                // Until the repairs have arrived nothing more is given up or sent again.
+                self.only_new = true;
+                return false;
             }
-            Detection::Rfc6675 => {
-                let below = self.board.lost_below();
-                let from = self.judged.max(self.board.una());
-                self.judged = self.judged.max(below);
-                (from..below).map(|seq| self.judge(seq)).sum()
+            if !self.has_retransmitted() {
+                self.first_retransmission = None;
             }
-            Detection::Timer => 0,
-            Detection::NewReno | Detection::Reno => {
-                let una = self.board.una();
-                // RFC 6582 §3.2 step 2, ns-2 `dupack_action`: something above the recovery point must have arrived; until then
-                // duplicates may answer what a timeout sent again for nothing.
-                let fresh = una > self.recover || self.stats.episodes == 0;
-                let third = matches!(self.mode, Mode::Open) && self.duplicates == DUP_THRESHOLD && fresh;
-                let partial = self.config.detection == Detection::NewReno && self.in_recovery() && advanced && una < self.recover;
-                if third || partial { self.board.mark_lost(una) } else { 0 }
+            self.give_back(true, now);
+            self.keep_open();
+        }
+        if self.undo_by_duplicates(now) {
+            self.try_to_open(news, now);
+        }
+        let waits = self.detect(news, now);
+        if self.state != State::Recovery && self.board.lost() > 0 {
+            self.enter_recovery(news.ece, news.in_flight, now);
+        }
+        waits
+    }
+
+    /// Open, in disorder, or in CWR.
+    fn watch(&mut self, news: &mut News, now: Time) -> bool {
+        if matches!(self.state, State::Open | State::Disorder) {
+            self.undo_by_duplicates(now);
+        }
+        let waits = self.detect(news, now);
+        if self.board.lost() > 0 {
+            self.enter_recovery(news.ece, news.in_flight, now);
+        } else {
+            self.try_to_open(news, now);
+        }
+        waits
+    }
+
+    /// After a timeout (`tcp_process_loss`).
+    fn go_on_after_timeout(&mut self, news: &mut News, now: Time) -> bool {
+        self.process_loss(news, now);
+        let waits = self.detect(news, now);
+        if self.state != State::Open && !news.retransmission_lost {
+            return waits;
+        }
+        self.watch(news, now) || waits
+    }
+
+    fn process_loss(&mut self, news: &News, now: Time) {
+        let recovered = self.board.una() >= self.recover;
+        let spurious = self.frto && news.original_delivered;
+        if (news.advanced > 0 && self.may_undo(news.echo)) || spurious {
+            self.give_back(true, now);
+            self.timeouts_in_a_row = 0;
+            (self.state, self.episode_lost, self.kept_in_flight) = (State::Open, 0, 0);
+            return;
+        }
+        if self.frto {
+            if self.board.nxt() > self.recover {
+                // Step 3.a of RFC 5682 §3.1: new data arrives while old data is missing, the loss was real.
+                self.frto &= !(news.sacked_some || news.is_duplicate);
+            } else if news.advanced > 0 && !recovered {
+                self.recover = self.board.nxt();
+                // Step 2.b: new data first.
+                self.frto = self.next_len() > 0 && self.permitted(self.next_len());
+                self.only_new = self.frto;
+                return;
             }
-        };
+        }
+        if recovered {
+            self.end_recovery(news.echo, now);
+        }
+    }
+
+    /// Linux `tcp_identify_packet_loss`; whether the reordering timer runs.
+    fn detect(&mut self, news: &mut News, now: Time) -> bool {
+        let window = self.reordering_window();
+        let resent = self.board.resent();
+        let (lost, again) = self.rack.detect_on_ack(&mut self.board, now, window);
+        self.note_lost(lost);
+        news.retransmission_lost |= self.board.resent() < resent;
+        if let Some(at) = again {
+            self.timer = Some((at + super::timers::TIMEOUT_MIN, Due::Reordering));
+        }
+        again.is_some()
+    }
+
+    fn reordering_window(&self) -> Span {
+        let recovering = matches!(self.state, State::Recovery | State::Loss);
+        self.rack.reordering_window(recovering, self.board.sacked(), self.min_rtt, self.rto.srtt())
+    }
+
+    /// Counts bytes that were declared lost.
+    pub(super) fn note_lost(&mut self, lost: u64) {
         self.clock.on_lost(lost);
         self.episode_lost += lost;
         self.stats.losses += lost.div_ceil(u64::from(self.config.mss));
-        lost
     }
 
-    /// `seq` must have arrived by now: lost, but for a retransmission, for which the timer waits.
-    fn judge(&mut self, seq: u32) -> u64 {
-        if !self.board.segment(seq).retransmitted {
-            return self.board.mark_lost(seq);
-        }
-        self.board.found_lost(seq);
-        0
-    }
-
-    /// Ends an episode whose data has all arrived. Returns what was lost behind it meanwhile: sent after the reduction, so
-    /// the next episode's cause (Linux `tcp_time_to_recover`: `lost_out`).
-    pub(super) fn leave_episode(&mut self, advanced: bool) -> u64 {
-        let at_once = self.config.detection == Detection::Reno && self.in_recovery();
-        // A mark's lasts until something above is acknowledged: up to there the marks are of before the reduction, and must not
-        // reduce again (Linux `tcp_fastretrans_alert`, ns-3 `TcpSocketBase::ReceivedAck`: `CA_CWR`).
-        let marked = matches!(self.mode, Mode::Reducing { loss: false, .. });
-        let over = self.board.una() > self.recover || (self.board.una() == self.recover && !marked);
-        if !advanced || matches!(self.mode, Mode::Open) || !(over || at_once) {
-            return 0;
-        }
-        if let Mode::Reducing { way, .. } = self.mode {
-            self.rack.on_recovered();
-            if matches!(way, Way::Halving(_)) {
-                let outstanding = self.offset(self.board.nxt()) - self.offset(self.board.una());
-                self.ceiling = Halving::moderated(outstanding, u64::from(self.config.mss));
+    /// The reordering timer (`tcp_rack_reo_timeout`).
+    pub(super) fn on_reordering_timeout(&mut self, now: Time) {
+        let before = self.in_flight();
+        let window = self.reordering_window();
+        let (lost, _) = self.rack.detect(&mut self.board, now, window);
+        self.note_lost(lost);
+        if lost > 0 && self.state != State::Recovery {
+            self.enter_recovery(false, before, now);
+            if !self.own_recovery {
+                let mss = u64::from(self.config.mss);
+                self.prr.on_ack(mss, self.in_flight(), self.cc.cwnd(), mss, false);
             }
         }
-        self.mode = Mode::Open;
-        self.credit = 0;
-        self.duplicates = 0;
-        self.episode_lost = 0;
-        self.board.missing()
+        self.restart_retransmission_timer(now);
     }
 
-    /// Counts acknowledgements that SACK something, if ns-3's rule is in force.
-    pub(super) fn disorder(&mut self, sacked: bool, advanced: bool) -> Option<Disorder> {
-        if !self.config.disorder {
-            return None;
+    /// Nothing is lost: the state follows from what is SACKed and marked (`tcp_try_to_open`).
+    fn try_to_open(&mut self, news: &News, now: Time) {
+        if !self.has_retransmitted() {
+            self.first_retransmission = None;
         }
-        Some(match self.mode {
-            Mode::Open if sacked => {
-                self.duplicates += 1;
-                let over = self.duplicates == DUP_THRESHOLD || self.board.lost_behind_the_first();
-                if over { Disorder::Over } else { Disorder::Waiting }
-            }
-            _ => {
-                self.duplicates = if advanced { 0 } else { self.duplicates };
-                Disorder::No
-            }
-        })
-    }
-
-    /// The bytes of a loss that begins an episode in ns-3, where the first hole is lost by then at the latest (`MarkHeadAsLost`), or that
-    /// changes the name of one.
-    pub(super) fn lost_in(&mut self, disorder: Disorder, lost: u64) -> u64 {
-        match self.mode {
-            Mode::Open if disorder != Disorder::Over => 0,
-            Mode::Open => lost.max(self.board.mark_lost(self.board.una())).max(u64::from(self.config.mss)),
-            _ => lost,
+        if news.ece && matches!(self.state, State::Open | State::Disorder) {
+            self.undo = Undo::default();
+            self.start_reduction(Cause::Ecn, news.in_flight, now);
+            self.state = State::Cwr;
+        }
+        if self.state != State::Cwr {
+            self.keep_open();
         }
     }
 
-    pub(super) fn enter_episode(&mut self, lost: u64, ce: u64, before: u64, now: Time) {
-        match self.mode {
-            Mode::Open if lost > 0 => {
-                self.episode_lost = lost;
-                self.start_episode(Cause::Loss, before, now);
-            }
-            Mode::Open if ce > 0 => self.start_episode(Cause::Ecn, before, now),
-            // One reduction a window: a loss after a mark only changes the name of the episode.
-            Mode::Reducing { way, loss: false } if lost > 0 => self.mode = Mode::Reducing { way, loss: true },
-            _ => {}
+    /// Linux `tcp_try_keep_open`.
+    pub(super) fn keep_open(&mut self) {
+        let state = if self.board.has_left() || self.has_retransmitted() { State::Disorder } else { State::Open };
+        if self.state != state {
+            (self.state, self.recover) = (state, self.board.nxt());
         }
     }
 
-    fn start_episode(&mut self, cause: Cause, before: u64, now: Time) {
+    /// A retransmission is on its way, or the head was sent again (`tcp_any_retrans_done`).
+    fn has_retransmitted(&self) -> bool {
+        self.board.resent() > 0 || (self.board.outstanding() > 0 && self.board.segment(self.board.una()).retransmitted)
+    }
+
+    /// Linux `tcp_enter_recovery`. One reduction a window: in CWR the window falls already.
+    fn enter_recovery(&mut self, ece: bool, in_flight: u64, now: Time) {
+        let reducing = self.is_reducing();
+        let probes = u32::from(self.tail.end.is_some() && self.tail.repeats);
+        self.undo = Undo::begin(self.board.una(), self.board.resent() + probes, !reducing && !ece);
+        if !reducing {
+            self.start_reduction(Cause::Loss, in_flight, now);
+        }
+        self.state = State::Recovery;
+    }
+
+    /// Linux `tcp_init_cwnd_reduction`.
+    fn start_reduction(&mut self, cause: Cause, in_flight: u64, now: Time) {
         self.recover = self.board.nxt();
-        self.probed = None;
-        self.restarted = false;
-        self.undo = (self.config.undo && cause == Cause::Loss).then(|| Undo::new(self.board.una()));
-        self.ceiling = u64::MAX;
-        self.congestion(cause, before, now);
-        let way = match self.config.reduction {
-            Reduction::Prr if cause == Cause::Ecn && self.config.counts_twice => {
-                let left = self.in_flight();
-                Way::Prr(Prr::after(left, before.saturating_sub(left)))
-            }
-            Reduction::Prr => Way::Prr(Prr::start(before)),
-            Reduction::Halving => Way::Halving(Halving::start(before, self.cc.cwnd(), u64::from(self.config.mss))),
-            Reduction::AtOnce => Way::AtOnce,
-        };
-        self.mode = Mode::Reducing { way, loss: cause == Cause::Loss };
-        self.fast = self.repairs_at_once();
+        self.tail.end = None;
+        self.prr = Prr::start(self.window());
+        self.congestion(cause, in_flight, now);
+        (self.episode_lost, self.kept_in_flight) = (0, 0);
+        self.owes_cwr = self.config.ecn;
     }
 
-    fn congestion(&mut self, cause: Cause, in_flight: u64, now: Time) {
+    /// Tells the algorithm of an episode.
+    pub(super) fn congestion(&mut self, cause: Cause, in_flight: u64, now: Time) {
         self.stats.episodes += 1;
-        self.cc.on_congestion(&Congestion { now, cause, lost: self.episode_lost, in_flight, srtt: self.rto.srtt() });
+        self.cc.on_congestion(&self.event(cause, in_flight, now));
     }
 
-    /// The last reduction was for nothing: the window is given back, and what was given up is still on its way.
-    pub(super) fn give_back(&mut self, now: Time) {
-        self.undo = None;
-        self.stats.undone += 1;
-        self.board.take_back_losses();
-        self.cc.on_undo(now);
-        self.mode = Mode::Open;
-        (self.episode_lost, self.reorder) = (0, None);
+    fn event(&self, cause: Cause, in_flight: u64, now: Time) -> Congestion {
+        Congestion { now, cause, lost: self.episode_lost, in_flight, srtt: self.rto.srtt() }
     }
 
-    /// A loss that a probe repaired is congestion all the same (RFC 8985 §7.4).
-    pub(super) fn check_probe(&mut self, dsack: bool, before: u64, now: Time) {
-        let Some(end) = self.probed.filter(|&end| self.board.una() >= end) else { return };
-        self.probed = None;
-        if !dsack && matches!(self.mode, Mode::Open) && self.board.una() >= end {
+    /// A timeout (`tcp_enter_loss`, `tcp_timeout_mark_lost`): the head and whatever should have been answered by now is lost. The threshold
+    /// falls once for a window of data, the window to what is in flight and one segment.
+    pub(super) fn enter_loss(&mut self, now: Time) {
+        let (from, before) = (self.state, self.in_flight());
+        let (una, nxt) = (self.board.una(), self.board.nxt());
+        for seq in una..nxt {
+            if seq == una || self.rack.is_overdue(self.board.segment(seq).stamp.sent, now) {
+                let lost = self.board.mark_lost(seq);
+                self.note_lost(lost);
+            }
+        }
+        let fresh =
+            matches!(from, State::Open | State::Disorder) || una >= self.recover || (from == State::Loss && self.timeouts_in_a_row == 0);
+        if fresh {
+            self.undo = Undo::begin(una, self.board.resent(), true);
+            self.congestion(Cause::Timeout, before, now);
+        } else if from != State::Loss || self.timeouts_in_a_row == 0 {
+            self.cc.on_further_timeout(&self.event(Cause::Timeout, before, now));
+        }
+        self.kept_in_flight = self.in_flight();
+        if matches!(from, State::Open | State::Disorder) {
+            self.rack.expect_less_reordering(self.board.sacked());
+        }
+        self.frto = !matches!(from, State::Recovery | State::Loss) || self.timeouts_in_a_row > 0;
+        self.state = State::Loss;
+        self.recover = nxt;
+        self.tail.end = None;
+        self.owes_cwr = self.config.ecn;
+    }
+
+    /// Whether what was reduced was reduced for nothing (`tcp_may_undo`).
+    fn may_undo(&self, echo: Time) -> bool {
+        self.undo.is_open() && (self.undo.is_proven_by_duplicates() || answers_original(echo, self.first_retransmission))
+    }
+
+    /// Linux `tcp_try_undo_dsack`.
+    fn undo_by_duplicates(&mut self, now: Time) -> bool {
+        let proven = self.undo.is_proven_by_duplicates();
+        if proven {
+            self.rack.on_undone_by_dsack();
+            self.give_back(false, now);
+        }
+        proven
+    }
+
+    /// The last reduction was for nothing (`tcp_undo_cwnd_reduction`). `losses`: nor was anything lost.
+    fn give_back(&mut self, losses: bool, now: Time) {
+        if losses {
+            self.board.take_back_losses();
+        }
+        if self.undo.settle() {
+            self.stats.undone += 1;
+            self.cc.on_undo(now);
+        }
+        self.rack.judge_again();
+    }
+
+    /// The tail loss probe may be answered (`tcp_process_tlp_ack`, RFC 8985 §7.4.2): a loss that it repaired is congestion all the same.
+    pub(super) fn check_probe(&mut self, news: &News, now: Time) {
+        let una = self.board.una();
+        let Some(end) = self.tail.end.filter(|&end| una >= end) else { return };
+        if !self.tail.repeats || news.dsack_of_probe {
+            self.tail.end = None;
+        } else if una > end {
             self.episode_lost = u64::from(self.config.mss);
-            self.start_episode(Cause::Loss, before, now);
+            self.start_reduction(Cause::Loss, news.in_flight, now);
+            self.keep_open();
+        } else if news.advanced == 0 && news.is_duplicate && !news.sacked_some {
+            // A duplicate without DSACK: both arrived.
+            self.tail.end = None;
         }
-    }
-
-    /// A timer may be due. Afterwards [`poll`](Self::poll).
-    pub fn on_timer(&mut self, now: Time) {
-        if self.wait.is_some_and(|at| at <= now) {
-            self.wait = None;
-        }
-        if self.reorder.is_some_and(|at| at <= now) {
-            let before = self.in_flight();
-            let lost = self.detect(now, false);
-            self.enter_episode(lost, 0, before, now);
-            self.reduce(u64::from(lost > 0), false);
-        }
-        match self.timer {
-            Some((at, Due::Probe)) if at <= now => {
-                self.probe = true;
-                self.timer = Some((now + self.rto.rto(), Due::Retransmit));
-            }
-            Some((at, Due::Retransmit)) if at <= now => self.time_out(now),
-            _ => {}
-        }
-    }
-
-    fn time_out(&mut self, now: Time) {
-        let stalled = self.config.stalls && (self.window() < u64::from(self.config.mss) || self.next_len() > 0);
-        if self.board.una() == self.board.nxt() && !stalled {
-            // Nothing is out: the peer's window is too small, so ask it (persist).
-            self.probe = true;
-        } else {
-            self.stats.timeouts += 1;
-            let before = self.in_flight();
-            let lost = self.board.mark_all_lost();
-            self.stats.losses += lost.div_ceil(u64::from(self.config.mss));
-            self.clock.on_lost(lost);
-            self.episode_lost += lost;
-            // Without progress since the last one it is the same congestion, waited for longer (RFC 5681 §3.1); with some it
-            // is new, and the window starts over (Linux `tcp_enter_loss`: `!icsk_retransmits`).
-            // ns-2's agent reduces each time (`enter_loss`), and so does ns-3, whose head is never marked as sent again by then
-            // (`ReTxTimeout` after `SetSentListLost`).
-            let always = self.config.stalls || self.config.detection == Detection::Timer;
-            if always || !matches!(self.mode, Mode::Timeout) || !self.rto.is_backed_off() {
-                // What fast recovery had reduced already is not given back (Linux `tcp_enter_loss`: `new_recovery`).
-                let fresh = self.config.undo && !matches!(self.mode, Mode::Reducing { .. });
-                self.undo = fresh.then(|| Undo::after_timeout(self.board.una(), self.board.transmissions()));
-                self.mode = Mode::Timeout;
-                self.ceiling = u64::MAX;
-                self.congestion(Cause::Timeout, before, now);
-            }
-            self.recover = self.board.nxt();
-            (self.credit, self.duplicates, self.probed, self.reorder) = (0, 0, None, None);
-            if self.config.stalls {
-                self.pacer.expire();
-            }
-        }
-        self.rto.back_off();
-        self.timer = Some((now + self.rto.rto(), Due::Retransmit));
-    }
-
-    /// Whether a recovery that has not sent the first hole's segment again does so whatever the window says: at its start and at each
-    /// partial acknowledgement. By proportional rate reduction it has room for it anyway.
-    pub(super) fn repairs_at_once(&self) -> bool {
-        let own = self.sampler.is_some() && matches!(self.mode, Mode::Reducing { loss: true, .. });
-        let recovering = own || matches!(self.mode, Mode::Reducing { way: Way::AtOnce, loss: true });
-        let by_sack = self.config.detection == Detection::Rfc6675 && self.board.una() < self.board.nxt();
-        recovering && by_sack && !self.board.segment(self.board.una()).repaired
-    }
-
-    /// Whether an acknowledgement of new data restarts the retransmission timer.
-    pub(super) fn restarts_timer(&mut self) -> bool {
-        let repairing = matches!(self.mode, Mode::Reducing { loss: true, .. });
-        !(self.config.impatient && repairing && std::mem::replace(&mut self.restarted, true))
-    }
-
-    /// (Re)starts the retransmission timer, or a probe's where one is allowed.
-    pub(super) fn arm(&mut self, now: Time) {
-        let rto = self.rto.rto();
-        let may_probe = self.config.tlp
-            && self.config.detection == Detection::Rack
-            && matches!(self.mode, Mode::Open)
-            && self.board.sacked() == 0
-            && self.probed.is_none();
-        let srtt = self.rto.srtt();
-        let wait = srtt * 2 + if self.board.in_flight_segments() == 1 { WORST_ACK_DELAY } else { Span::ZERO };
-        self.timer = Some(match may_probe && srtt > Span::ZERO {
-            true => (now + wait.min(rto), Due::Probe),
-            false => (now + rto, Due::Retransmit),
-        });
     }
 }
