@@ -57,6 +57,9 @@ pub struct Ack {
     pub no_growth: bool,
     /// The host is in fast recovery or CWR and sends by PRR. Not set while it recovers from a timeout.
     pub in_recovery: bool,
+    /// At a receiver: what was permitted before the last reduction has arrived.
+    #[serde(default)]
+    pub drained: bool,
 }
 
 impl Ack {

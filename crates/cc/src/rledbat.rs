@@ -3,14 +3,19 @@
 //! shall be is the business of a [`WindowControl`]; no packet, no checksum, no clock is known here.
 
 mod control;
+mod flow;
+mod group;
 mod labels;
 mod profile;
 mod received;
+mod records;
 
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
 pub use control::{Data, WindowControl};
+pub use flow::{Flow, Report};
+pub use group::Group;
 use labels::Labels;
 pub use labels::{RttRule, later};
 pub use profile::{PROFILES, Profile, build};

@@ -111,6 +111,8 @@ fn table(summary: &Summary) -> String {
             f.retransmits
         );
         let _ = f.completion_s.map(|s| write!(text, "  in {s:.2} s"));
+        let _ =
+            f.transfers.filter(|t| t.unfinished > 0).map(|t| write!(text, "  {} of {} not done", t.unfinished, t.finished + t.unfinished));
         let _ = f.jitter_ms.map(|ms| write!(text, "  jitter {ms:.2} ms"));
         text.push('\n');
     }

@@ -22,6 +22,7 @@ mod sim;
 mod status;
 mod stdout;
 mod top;
+mod utp;
 
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ enum Command {
     Papers(papers::Args),
     Plot(plot::Args),
     Sim(sim::Args),
+    Utp(utp::Args),
     Man(man::Args),
 }
 
@@ -62,7 +64,7 @@ enum Command {
 /// something to clean up go on.
 #[expect(unsafe_code, reason = "a signal's default action runs no code of ours")]
 fn end_with_the_reader(command: &Command) {
-    if matches!(command, Command::Run(_) | Command::Top(_) | Command::Demo(_) | Command::Lab(_) | Command::Bench(_)) {
+    if matches!(command, Command::Run(_) | Command::Top(_) | Command::Demo(_) | Command::Lab(_) | Command::Bench(_) | Command::Utp(_)) {
         return;
     }
     // SAFETY: SIG_DFL is no handler; no other thread exists yet.
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Papers(args) => papers::main(&args),
         Command::Plot(args) => plot::main(&args),
         Command::Sim(args) => sim::main(&args),
+        Command::Utp(args) => utp::main(&args),
         Command::Man(args) => man::main(&args),
     };
     result.unwrap_or_else(|e| {

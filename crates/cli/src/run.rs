@@ -33,15 +33,15 @@ use crate::share::Group;
 const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
        lowtide run [OPTIONS] --pid N | --cgroup PATH | --unit NAME.service";
 
-/// Run CMD so that what it downloads over TCP yields to everything else
+/// Run CMD so that what it downloads and uploads over TCP yields to everything else
 ///
 /// CMD keeps its terminal, its signals and its exit code, and under sudo it runs as the user who called sudo. At its end one
 /// line on stderr says what was done. With --pid, --cgroup or --unit, what already runs is managed until Ctrl-C or its end.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), override_usage = USAGE)]
 pub struct Args {
-    /// The queueing delay to aim at: `enhanced`, the smaller of 60 ms and the base RTT, yields to BBR too; `ledbat++` is 60 ms;
-    /// a delay from 5ms to 60ms, such as `25ms`, takes the place of the 60 in `enhanced`
+    /// The queueing delay to aim at: by default the smaller of 60 ms and the base RTT, which yields to BBR too. A delay from 5ms to 60ms, such
+    /// as `25ms`, takes the place of the 60; `ledbat_pp`, `ledbat_pp-enhanced`, `ledbat_pp-burst` are other profiles (docs/run.md)
     #[arg(long, default_value_t)]
     target: Target,
     /// Mark what the group sends as Lower Effort (RFC 8622), so that routers which know it may put it behind the rest
@@ -59,7 +59,7 @@ pub struct Args {
     /// Where this machine cannot do it, run CMD all the same, unmanaged, and say so
     #[arg(long, conflicts_with_all = ["pid", "cgroup", "unit"])]
     best_effort: bool,
-    /// Manage this process and its descendants: the connections that they open from now on
+    /// Manage this process and its descendants: the connections that they open from now on; those that are open in what they send
     #[arg(long, value_name = "N", group = "what")]
     pid: Option<u32>,
     /// Manage this cgroup (v2), with the connections that it has
@@ -140,11 +140,12 @@ fn run(
     let code = manage::until_the_end(started.as_mut(), signals, managed.as_mut(), &mut meter)?;
     let group = meter.group(managed.as_ref());
     let totals = managed.as_ref().map(|m| m.totals().unwrap_or_else(|e| note(&e)));
+    let sending = managed.as_ref().map(|m| m.sending(&m.sent().unwrap_or_else(|e| note(&e)))).unwrap_or_default();
     let left = managed.map_or(0, Managed::end);
     if left > 0 && started.is_some() && !args.quiet {
         say(format_args!("CMD has ended; {left} process(es) that it started go on, no longer managed"));
     }
-    Ok((Summary::new(args.dscp.is_some(), group, totals, code), code))
+    Ok((Summary::new(args.dscp.is_some(), Group { sending, ..group }, totals, code), code))
 }
 
 /// One line on stderr. That nobody reads it, as on a terminal that was closed, must not end a run.

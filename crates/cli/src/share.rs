@@ -40,7 +40,7 @@ pub struct Group {
     pub what: String,
     /// The cgroup's path.
     pub cgroup: String,
-    /// As `--target` has it: `ledbat++`, `enhanced` or milliseconds.
+    /// As `--target` has it: the name of a profile, or a delay.
     pub target: String,
     /// Since the start.
     pub running_s: f64,
@@ -57,14 +57,60 @@ pub struct Group {
     /// Interfaces, of all network namespaces the group uses, whose outgoing packets are seen to.
     #[serde(default)]
     pub interfaces: usize,
+    /// What it sends.
+    #[serde(default)]
+    pub sending: Sending,
     pub flows: Vec<Flow>,
 }
 
-/// One connection.
+/// What a group sends, as one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sending {
+    /// The congestion control that its connections have; none where the kernel does not hold uploads back.
+    pub control: Option<String>,
+    /// Why it does not.
+    pub not_held_back: Option<String>,
+    /// Bytes of TCP payload acknowledged since the start.
+    pub bytes: u64,
+    /// The rate since the last look.
+    pub rate_bps: u64,
+    /// Summed over paths: the delay was above the target and the window gave way.
+    pub yielded_s: f64,
+    /// The mean queueing delay of all samples.
+    pub added_delay_ms: Option<f64>,
+    pub connections: u64,
+    pub retransmissions: u64,
+    pub losses: u64,
+    pub slowdowns: u64,
+    /// Reductions that were taken back because nothing had been lost.
+    pub undone: u64,
+    /// Times that a program asked for a congestion control of its own.
+    pub controls_refused: u64,
+    /// Connections that could not be given the control.
+    pub connections_left_alone: u64,
+}
+
+/// A request beside a download is no upload, nor is a reply beside an upload a download: less than one part in so many of the
+/// other direction's bytes is not told of.
+pub const WORTH_TELLING: u64 = 20;
+
+/// Which way a connection's bytes go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    #[default]
+    Down,
+    Up,
+}
+
+/// One direction of a connection: one that carries much both ways is listed twice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// The same for as long as the connection lives.
+    /// The same for as long as the connection lives, in each direction another.
     pub id: u64,
+    #[serde(default)]
+    pub direction: Direction,
     pub local: String,
     pub remote: String,
     pub bytes: u64,
@@ -81,7 +127,7 @@ pub struct Flow {
     pub phase: String,
     pub retransmissions: u64,
     pub slowdowns: u64,
-    /// How the delay is measured.
+    /// How the delay is measured: `timestamps` or `edge` by the receiver, `sender` by the sender.
     pub mode: String,
     pub idle_s: f64,
     pub age_s: f64,

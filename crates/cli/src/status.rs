@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::human;
-use crate::share::{self, Flow, Group};
+use crate::share::{self, Direction, Flow, Group, Sending};
 use crate::stdout;
 
 /// What lowtide manages now: groups, connections, delay and window
@@ -43,9 +43,15 @@ fn one(group: &Group) -> String {
         human::span(group.yielded_s),
         human::ms(group.added_delay_ms),
     );
+    if group.sending.bytes > 0 {
+        text += &sent(&group.sending);
+    }
+    if let Some(why) = &group.sending.not_held_back {
+        text += &format!("  what it sends is NOT held back: {}\n", human::line(why));
+    }
     text += &match group.flows.as_slice() {
         [] => "  no connection\n".to_owned(),
-        _ => line(["from", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned)),
+        _ => line(["from/to", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned)),
     };
     group.flows.iter().for_each(|f| text += &line(cells(f)));
     if group.connections_left_alone > 0 {
@@ -54,9 +60,19 @@ fn one(group: &Group) -> String {
     text
 }
 
+fn sent(sending: &Sending) -> String {
+    format!(
+        "sent {}, now {}, yielded {}, added delay {} ms\n",
+        human::bytes(sending.bytes),
+        human::rate(sending.rate_bps),
+        human::span(sending.yielded_s),
+        human::ms(sending.added_delay_ms),
+    )
+}
+
 fn cells(flow: &Flow) -> [String; 8] {
     [
-        human::tail(&flow.remote, 28),
+        format!("{}{}", arrow(flow.direction), human::tail(&flow.remote, 26)),
         human::short(flow.rate_bps),
         human::ms(flow.base_rtt_ms),
         human::ms(flow.queueing_delay_ms),
@@ -65,6 +81,14 @@ fn cells(flow: &Flow) -> [String; 8] {
         flow.phase.clone(),
         flow.mode.clone(),
     ]
+}
+
+/// Nothing for what is received, as most is.
+fn arrow(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Down => "",
+        Direction::Up => "→ ",
+    }
 }
 
 fn line([from, rate, base, queue, window, retr, phase, mode]: [String; 8]) -> String {

@@ -20,7 +20,7 @@ start_jitter_s = 0.5
 name = \"low\"
 kind = \"rledbat\"
 cc = \"cubic\"
-receiver = { target = \"enhanced\" }
+receiver = { algorithm = \"ledbat_pp-enhanced-burst\" }
 ";
 const SWEEP: [&str; 6] = ["--sweep", "topology.rtt_ms=30,60", "--sweep", "flows.bulk.cc=cubic,bbr1", "--repeat", "2"];
 
@@ -108,7 +108,7 @@ fn what_cannot_be_run_is_refused_before_anything_runs_in_one_line() {
         ),
         (edited("cc = \"cubic\"", "cc = \"cubic\"\nparams = { beta = 1 }"), vec![], "line 11 key flows.bulk.params: congestion control"),
         (edited("ms = 50", "target_ms = 5"), vec![], "line 6 key topology.queue.target_ms: unknown field"),
-        (edited("\"enhanced\"", "\"enhancd\""), vec![], "line 16 key flows.low.receiver:"),
+        (edited("ledbat_pp-enhanced-burst", "ledbat_pp-enhancd"), vec![], "line 16 key flows.low.receiver:"),
         (edited("start_jitter_s = 0.5", "start_s = 2.0"), vec![], "line 11 key flows.bulk.start_s: must be before the end"),
         (
             SCENARIO.to_owned(),

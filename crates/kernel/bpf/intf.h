@@ -12,8 +12,9 @@ struct group_config {
 	u64 target;                        // ns: T; 0: what the control's source says
 	u32 algorithm;                     // the control's number in control.h
 	u32 burst;                         // control_start's
+	u32 report;                        // ns: segments of a flow that come closer together are reported as one; 0: none are
 	u8 enhanced, dscp_le;              // enhanced: min(T, base RTT)
-	u8 pad[6];
+	u8 pad[2];
 };
 
 // Addresses are four words in network order, IPv4 as ::ffff:a.b.c.d.

@@ -214,8 +214,8 @@ INLINE int ledbat_pp_time_transitions(struct ledbat_pp *c, const struct control_
 		c->next_slowdown = a->now + 2 * LEDBAT_PP_SLOWDOWN_INTERVAL_FACTOR * a->srtt;
 	} else if (c->phase == CONTROL_DRAIN) {
 		if (a->drained) {
-			c->phase = CONTROL_FREEZE; // The drain was the first of its RTTs.
-			c->freeze_end = a->now + (LEDBAT_PP_FREEZE_RTTS - 1) * a->srtt;
+			c->phase = CONTROL_FREEZE;
+			c->freeze_end = a->now + LEDBAT_PP_FREEZE_RTTS * a->srtt;
 		} else if (a->now - c->slowdown_start > LEDBAT_PP_DRAIN_RTTS * a->srtt) {
 			c->phase = CONTROL_RAMP; // The sender has nothing left to drain.
 		}

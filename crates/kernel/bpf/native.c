@@ -70,7 +70,7 @@ struct lowtide_path {
 	struct path state;
 };
 
-struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u8 enhanced)
+struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u32 report, u8 enhanced)
 {
 	struct lowtide_path *p = calloc(1, sizeof(*p));
 
@@ -78,6 +78,7 @@ struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u8 e
 		p->config.algorithm = algorithm;
 		p->config.target = target;
 		p->config.burst = burst;
+		p->config.report = report;
 		p->config.enhanced = enhanced;
 	}
 	return p;
@@ -88,34 +89,39 @@ void lowtide_path_show(const struct lowtide_path *p, struct lowtide_shown *s) { 
 u64 lowtide_path_srtt(const struct lowtide_path *p) { return p->state.srtt; }
 u32 lowtide_path_flows(const struct lowtide_path *p) { return p->state.known ? path_flows(&p->state) : 0; }
 
-struct rx *lowtide_rx_new(u64 now, u32 mss, u8 ws, u8 timestamps)
+struct rx *lowtide_rx_new(u64 now, u32 mss, u32 most, u8 ws, u8 timestamps)
 {
 	struct rx *f = calloc(1, sizeof(*f));
 
 	if (f)
-		rx_init(f, now, mss, ws, timestamps);
+		rx_init(f, now, mss, most, ws, timestamps);
 	return f;
 }
 
 void lowtide_rx_free(struct rx *f) { free(f); }
 u16 lowtide_rx_send(struct rx *f, const struct rx_out *o) { return rx_send(f, o); }
-void lowtide_rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s) { rx_receive(f, i, s); }
-void lowtide_path_receive(struct lowtide_path *p, struct rx *f, const struct rx_seen *s, u64 now)
+void lowtide_rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r) { rx_receive(f, i, r); }
+int lowtide_path_receive(struct lowtide_path *p, struct rx *f, const struct rx_report *r, u64 now)
 {
-	struct rx_seen all = *s;
+	struct rx_report all = *r;
 
-	if (path_tells(f, &all, now))
-		path_receive(&p->state, f, &all, now, &p->config);
+	if (r->ignored || !rx_collect(f, &all, now, p->config.report))
+		return 0;
+	path_receive(&p->state, f, &all, now, &p->config);
+	return 1;
 }
 u32 lowtide_rx_edge(const struct rx *f) { return f->edge; }
-u32 lowtide_rx_share(const struct rx *f) { return f->share; }
-void lowtide_rx_set_share(struct rx *f, u32 share) { f->share = share; }
+u32 lowtide_rx_flow_window(const struct rx *f) { return f->flow_window; }
+// Half of what writes the next record: its time is in the ring, the rest is not, and nobody knows of it yet.
+void lowtide_rx_tear(struct rx *f, u64 now) { f->ring[f->head & (RX_RECORDS - 1)].t = rx_ticks(now); }
+void lowtide_rx_set_srtt(struct rx *f, u64 srtt) { f->srtt = srtt; }
+void lowtide_rx_set_flow_window(struct rx *f, u32 bytes) { f->flow_window = bytes; }
 
 // Sizes and places that src/wire.rs must agree with.
 const u64 lowtide_layout[] = {
 	sizeof(struct flow_snapshot), offsetof(struct flow_snapshot, local_port), offsetof(struct flow_snapshot, bytes),
 	offsetof(struct flow_snapshot, born), sizeof(struct group_totals), offsetof(struct group_totals, unparsed),
 	sizeof(struct path_key), sizeof(struct group_config), sizeof(struct control_ack), sizeof(struct rx_out),
-	sizeof(struct rx_in), sizeof(struct rx_seen), offsetof(struct path, last_data), sizeof(struct control_start), sizeof(struct control_congestion),
+	sizeof(struct rx_in), sizeof(struct rx_report), offsetof(struct path, last_data), sizeof(struct control_start), sizeof(struct control_congestion),
 	sizeof(struct control_restart), sizeof(struct lowtide_shown),
 };

@@ -9,8 +9,7 @@
 
 #define PATH_EPOCH_RTTS 2                  // a flow that received nothing for this long has no part of the window
 #define PATH_MIN_EPOCH_NS (10 * NS_PER_MS)
-#define PATH_MIN_TARGET_NS (1 * NS_PER_MS) // spec E: below it a target on a LAN would chase the host's own noise
-#define PATH_TELL_NS 200000ULL             // a sender hears of every second segment; up to 100 Mbit/s this is no rarer
+#define PATH_MIN_TARGET_NS (1 * NS_PER_MS) // below it the target of a LAN would be the host's own noise
 #define PATH_MIN_RTO_NS (200 * NS_PER_MS)  // Linux TCP_RTO_MIN
 
 struct path {
@@ -49,12 +48,12 @@ INLINE void path_count(struct path *p, struct rx *f, u64 now)
 }
 
 // A flow's part: equal, never below a segment. The floor of two is the group's: twenty flows must not hold forty segments.
-INLINE u32 path_share(const struct path *p, u32 algorithm, const struct rx *f)
+INLINE u32 path_flow_window(const struct path *p, u32 algorithm, const struct rx *f)
 {
 	return max_u64(control_window(algorithm, &p->control) / path_flows(p), f->mss);
 }
 
-// A flow that has used up its old permission says so once per slowdown.
+// A flow whose data of before the reduction has arrived says so once per slowdown.
 INLINE u8 path_drained(struct path *p, struct rx *f, u8 drained)
 {
 	if (drained && f->slowdown != p->slowdowns) {
@@ -64,8 +63,8 @@ INLINE u8 path_drained(struct path *p, struct rx *f, u8 drained)
 	return p->drained >= path_flows(p);
 }
 
-// Rounds are timed by permission: one ends with the first segment that was permitted after it began.
-INLINE void path_round(struct path *p, u32 algorithm, const struct rx_seen *s, u64 now, u64 prior, int exact)
+// A round ends with the first segment that was permitted after it began.
+INLINE void path_round(struct path *p, u32 algorithm, const struct rx_report *r, u64 now, u64 prior, int exact)
 {
 	if (prior >= p->round_end) {
 		p->round_end = now;
@@ -74,29 +73,11 @@ INLINE void path_round(struct path *p, u32 algorithm, const struct rx_seen *s, u
 		p->used = 0;
 		p->limited = 0;
 	}
-	p->used += s->got;
+	p->used += r->got;
 	if (exact)
-		p->limited |= s->limited;
+		p->limited |= r->limited;
 	else
 		p->limited |= max_u64(p->used, p->used_before) + 2 * p->mss >= control_window(algorithm, &p->control);
-}
-
-// Segments of a flow that come closer together than PATH_TELL_NS are told to its path as one, as an ACK tells a sender of
-// several: the path's work is not done for each packet of a fast flow. True if `s` now says all that has not been told.
-INLINE int path_tells(struct rx *f, struct rx_seen *s, u64 now)
-{
-	f->untold += s->got;
-	f->untold_rtt = f->told ? min_u64(f->untold_rtt, s->rtt) : s->rtt;
-	f->untold_limited |= s->limited;
-	if (now - f->told < PATH_TELL_NS && !s->lost && !s->marked)
-		return 0;
-	s->got = f->untold;
-	s->rtt = f->untold_rtt;
-	s->limited = f->untold_limited;
-	f->told = now;
-	f->untold = f->untold_limited = 0;
-	f->untold_rtt = RX_UNKNOWN;
-	return 1;
 }
 
 INLINE void path_init(struct path *p, const struct rx *f, u64 now, const volatile struct group_config *config)
@@ -119,32 +100,32 @@ INLINE void path_init(struct path *p, const struct rx *f, u64 now, const volatil
 // The first data after a pause longer than the sender's retransmission timeout.
 INLINE void path_pause(struct path *p, u32 algorithm, u64 now)
 {
-	struct control_restart r = {};
+	struct control_restart e = {};
 
-	r.now = now;
-	r.idle = now > p->last_data ? now - p->last_data : 0;
-	r.rto = p->srtt + max_u64(p->srtt, PATH_MIN_RTO_NS);
-	if (p->srtt && r.idle > r.rto)
-		control_on_restart(algorithm, &p->control, &r);
+	e.now = now;
+	e.idle = now > p->last_data ? now - p->last_data : 0;
+	e.rto = p->srtt + max_u64(p->srtt, PATH_MIN_RTO_NS);
+	if (p->srtt && e.idle > e.rto)
+		control_on_restart(algorithm, &p->control, &e);
 }
 
 // A loss or a CE mark, at most one reaction per RTT of all flows together.
-INLINE void path_congestion(struct path *p, u32 algorithm, const struct rx_seen *s, u64 now, u64 in_flight)
+INLINE void path_congestion(struct path *p, u32 algorithm, const struct rx_report *r, u64 now, u64 in_flight)
 {
 	struct control_congestion e = {};
 
-	if (!(s->lost | s->marked) || now < p->last_loss + p->srtt)
+	if (!(r->lost | r->marked) || now < p->last_loss + p->srtt)
 		return;
 	p->last_loss = now;
 	e.now = now;
 	e.in_flight = in_flight;
 	e.srtt = p->srtt;
-	e.cause = s->lost ? CONTROL_LOSS : CONTROL_ECN;
+	e.cause = r->lost ? CONTROL_LOSS : CONTROL_ECN;
 	control_on_congestion(algorithm, &p->control, &e);
 }
 
-// One data segment arrived, or several. Sets the flow's share. The order of events: docs/algorithms/receiver.md.
-INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, u64 now, const volatile struct group_config *config)
+// One data segment arrived, or several. Sets the flow's window. The order of events: docs/algorithms/receiver.md.
+INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r, u64 now, const volatile struct group_config *config)
 {
 	u32 algorithm = config->algorithm;
 	struct control_ack a = {};
@@ -158,26 +139,26 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 	}
 	path_pause(p, algorithm, now);
 	path_count(p, f, now);
-	if (s->rtt != RX_UNKNOWN)
-		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (s->rtt >> 3) : s->rtt;
+	if (r->rtt != RX_UNKNOWN)
+		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (r->rtt >> 3) : r->rtt;
 	a.now = now;
-	a.acked = min_u64(s->got, CONTROL_MAX_ACKED);
-	a.ce = s->ce ? a.acked : 0;
-	a.rtt = s->rtt;
+	a.acked = min_u64(r->got, CONTROL_MAX_ACKED);
+	a.ce = r->ce ? a.acked : 0;
+	a.rtt = r->rtt;
 	a.srtt = p->srtt;
 	a.segment = f->segment;
 	a.delivered = now;
 	// Without a label to tell, a round lasts two smoothed RTTs.
-	a.prior_delivered = s->sent != RX_UNKNOWN ? s->sent : now > 2 * p->srtt ? now - 2 * p->srtt : 0;
-	path_round(p, algorithm, s, now, a.prior_delivered, f->timestamps);
+	a.prior_delivered = r->sent != RX_UNKNOWN ? r->sent : now > 2 * p->srtt ? now - 2 * p->srtt : 0;
+	path_round(p, algorithm, r, now, a.prior_delivered, f->timestamps);
 	a.in_flight = max_u64(p->used, p->used_before);
 	// Slow start would overshoot an unused window by two rounds' growth: there the last round does not count.
 	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
-	a.drained = path_drained(p, f, s->drained);
+	a.drained = path_drained(p, f, r->drained);
 	queueing = control_queueing(algorithm, &p->control);
 	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && now > p->last_data)
 		p->yielded += min_u64(now - p->last_data, p->srtt);
-	path_congestion(p, algorithm, s, now, a.in_flight);
+	path_congestion(p, algorithm, r, now, a.in_flight);
 	control_on_ack(algorithm, &p->control, &a);
 	slowdowns = control_slowdowns(algorithm, &p->control);
 	if (p->slowdowns != slowdowns) {
@@ -185,7 +166,8 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_seen *s, 
 		p->drained = 0;
 	}
 	p->last_data = max_u64(p->last_data, now);
-	f->share = path_share(p, algorithm, f);
+	f->flow_window = path_flow_window(p, algorithm, f);
+	f->srtt = p->srtt;
 }
 
 #endif

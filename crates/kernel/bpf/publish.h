@@ -47,14 +47,14 @@ RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_s
 	s->base_rtt = control_base(config.algorithm, &p->control);
 	s->rtt = f->rtt;
 	s->queueing = control_queueing(config.algorithm, &p->control);
-	s->window = f->share;
+	s->window = f->flow_window;
 	s->path_window = control_window(config.algorithm, &p->control);
 	s->path_flows = path_flows(p);
 	s->last = f->published;
 	s->born = f->born;
 }
 
-// What has arrived on a flow since the group was told, `got` bytes of it new.
+// What has arrived on a flow since it was last counted, `got` bytes of it new.
 INLINE void count_flow(struct rx *f, u64 got)
 {
 	struct group_totals *g = group();
@@ -68,15 +68,15 @@ INLINE void count_flow(struct rx *f, u64 got)
 	f->counted_retransmissions = f->retransmissions;
 }
 
-// A flow ends: what it has not told its path any more, the group is told.
+// A flow ends: what is still pending counts too.
 INLINE void count_rest(struct rx *f)
 {
-	count_flow(f, f->untold);
-	f->untold = 0;
+	count_flow(f, f->pending);
+	f->pending = 0;
 }
 
-// What the path made of what it was told.
-INLINE void count_path(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64 yielded, int lost)
+// What the path made of a report.
+INLINE void count_path(const struct rx_report *r, u64 queueing, u32 slowdowns, u64 yielded, int lost)
 {
 	struct group_totals *g = group();
 
@@ -85,7 +85,7 @@ INLINE void count_path(const struct rx_seen *s, u64 queueing, u32 slowdowns, u64
 	g->losses += lost;
 	g->slowdowns += slowdowns;
 	g->yielded += yielded;
-	g->samples += s->rtt != RX_UNKNOWN;
+	g->samples += r->rtt != RX_UNKNOWN;
 	if (queueing != CONTROL_NONE) {
 		g->queueing_sum += queueing;
 		g->queueing_count++;

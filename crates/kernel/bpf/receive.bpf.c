@@ -40,9 +40,9 @@ INLINE int parse_received(struct __sk_buff *skb, struct place *place, struct seg
 	return 0;
 }
 
-// Tells the path and lets it set the flow's share. A function of its own for the verifier, as above; it looks the socket up again,
+// Reports to the path and lets it set the flow's window. A function of its own for the verifier, as above; it looks the socket up again,
 // for older kernels pass no socket to such a function.
-__attribute__((noinline)) int tell(struct __sk_buff *skb, struct rx *f, const struct rx_seen *seen, u64 now)
+__attribute__((noinline)) int report_to_path(struct __sk_buff *skb, struct rx *f, const struct rx_report *report, u64 now)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct bpf_tcp_sock *tp = sk ? bpf_tcp_sock(sk) : 0;
@@ -50,25 +50,24 @@ __attribute__((noinline)) int tell(struct __sk_buff *skb, struct rx *f, const st
 	u64 queueing, yielded, loss;
 	u32 slowdowns;
 
-	if (!tp || !f || !seen)
+	if (!tp || !f || !report)
 		return 0;
 	entry = path_of(sk);
 	if (!entry) { // No room for another path: this flow is left to the kernel.
-		f->share = CONTROL_MAX_WINDOW;
+		f->flow_window = CONTROL_MAX_WINDOW;
 		return 0;
 	}
 	bpf_spin_lock(&entry->lock);
 	slowdowns = entry->path.slowdowns;
 	yielded = entry->path.yielded;
 	loss = entry->path.last_loss;
-	path_receive(&entry->path, f, seen, now, &config);
+	path_receive(&entry->path, f, report, now, &config);
 	slowdowns = entry->path.slowdowns - slowdowns;
 	yielded = entry->path.yielded - yielded;
 	loss = entry->path.last_loss != loss;
-	f->srtt = entry->path.srtt;
 	bpf_spin_unlock(&entry->lock);
 	queueing = control_queueing(config.algorithm, &entry->path.control);
-	count_path(seen, queueing, slowdowns, yielded, loss);
+	count_path(report, queueing, slowdowns, yielded, loss);
 	if (now - f->published > PUBLISH_NS) {
 		f->published = now;
 		publish(skb, sk, tp, f, &entry->path);
@@ -79,10 +78,9 @@ __attribute__((noinline)) int tell(struct __sk_buff *skb, struct rx *f, const st
 INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct rx *f, struct segment *seg)
 {
 	struct rx_in in = {};
-	struct rx_seen seen = {};
+	struct rx_report report = {};
 
 	in.now = bpf_ktime_get_ns();
-	in.srtt = f->srtt;
 	in.seq = seg->seq;
 	in.len = seg->payload;
 	in.wire = skb->gso_size ? skb->gso_size : seg->payload;
@@ -90,12 +88,12 @@ INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct rx *
 	in.tsecr = seg->tsecr;
 	in.rcv_nxt = tp->rcv_nxt;
 	in.ce = seg->ce;
-	rx_receive(f, &in, &seen);
-	if (seen.old)
+	rx_receive(f, &in, &report);
+	if (report.ignored)
 		return;
-	if (path_tells(f, &seen, in.now)) {
-		count_flow(f, seen.got);
-		tell(skb, f, &seen, in.now);
+	if (rx_collect(f, &report, in.now, config.report)) {
+		count_flow(f, report.got);
+		report_to_path(skb, f, &report, in.now);
 	}
 }
 
@@ -160,12 +158,14 @@ INLINE int is_unsummed(struct __sk_buff *skb)
 	return BPF_CORE_READ_BITFIELD(full, ip_summed) == CHECKSUM_PARTIAL;
 }
 
-INLINE void lower(struct __sk_buff *skb, u32 tcp, u16 from, u16 to)
+// Whether the packet now shows the window field `to`.
+INLINE int lower(struct __sk_buff *skb, u32 tcp, u16 from, u16 to)
 {
 	from = bpf_htons(from);
 	to = bpf_htons(to);
-	if (is_unsummed(skb) || !bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, check), from, to, sizeof(to)))
-		bpf_skb_store_bytes(skb, tcp + offsetof(struct tcp, window), &to, sizeof(to), 0);
+	if (!is_unsummed(skb) && bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, check), from, to, sizeof(to)))
+		return 0;
+	return !bpf_skb_store_bytes(skb, tcp + offsetof(struct tcp, window), &to, sizeof(to), 0);
 }
 
 // When TCP has it leave, on the clock of bpf_ktime_get_ns: TCP writes that into each packet it sends (Linux 4.20 on, for fq),
@@ -177,7 +177,7 @@ INLINE u64 departure(struct __sk_buff *skb)
 	return at ? at : bpf_ktime_get_ns();
 }
 
-INLINE void sent(struct __sk_buff *skb, struct flow *f)
+INLINE void sent(struct __sk_buff *skb, struct flow *f, struct bpf_tcp_sock *tp)
 {
 	struct segment seg = {};
 	struct rx_out out = {};
@@ -191,9 +191,13 @@ INLINE void sent(struct __sk_buff *skb, struct flow *f)
 	out.tsval = seg.tsval;
 	out.field = seg.window;
 	out.data = seg.payload > 0;
+	if (tp) {
+		out.segs = skb->gso_segs ? skb->gso_segs : 1;
+		out.before = tp->segs_out - out.segs; // TCP counts a segment before it passes it on.
+	}
 	field = rx_send(&f->rx, &out);
-	if (field < seg.window)
-		lower(skb, tcp, seg.window, field);
+	if (field < seg.window && !lower(skb, tcp, seg.window, field))
+		rx_not_lowered(&f->rx, &out);
 }
 
 // Whether any BPF program keeps anything with this packet's socket. What lowtide does not manage mostly ends here, without a call.
@@ -220,7 +224,7 @@ INLINE int transmit(struct __sk_buff *skb)
 		return -1; // TC_ACT_UNSPEC, TCX_NEXT
 	f = bpf_sk_storage_get(&flow_states, sk, 0, 0);
 	if (f)
-		sent(skb, f);
+		sent(skb, f, bpf_tcp_sock(sk));
 	return -1;
 }
 
@@ -253,11 +257,11 @@ int transmit_test(struct __sk_buff *skb)
 	struct flow *f = bpf_map_lookup_elem(&test_flow, &zero);
 
 	if (f) { // Each packet is the first that a flow of two segments sends.
-		rx_init(&f->rx, 0, 1460, 0, 1);
-		f->rx.head = 0;
+		rx_init(&f->rx, 0, 1460, 1460, 0, 1);
+		f->rx.head = f->rx.first = 0;
 		f->rx.sending = 1;
 		f->rx.edge = f->rx.ack_last = 0;
-		sent(skb, f);
+		sent(skb, f, 0);
 	}
 	return 0;
 }

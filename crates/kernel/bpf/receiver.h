@@ -1,73 +1,84 @@
-// One flow seen by its receiver (RFC 9840): the record of what it permitted, RTT and loss from what arrives, and the window
-// field that never moves the right edge to the left. Knows no packet, no kernel, no controller.
+// One flow seen by its receiver (RFC 9840): the record of what was offered to the sender, RTT and loss from what arrives, and
+// the window field that never moves the right edge to the left. docs/algorithms/receiver.md. Knows no packet, no kernel, no control.
+//
+// Who writes what: egress (rx_send, under the socket's lock) writes `edge`, `ack_last`, `sending`, `whole`, `segs_out`, `first`, `head`, `last`
+// and the ring; ingress (everything else, which may run at the same time on another processor) writes all other fields.
 #ifndef LOWTIDE_RECEIVER_H
 #define LOWTIDE_RECEIVER_H
 
 #include "types.h"
 
-#define RX_RECORDS 1024                    // spec F.2: one record per ACK
-#define RX_LABEL_NS (2 * NS_PER_S)         // spec F.2: labels live 2 s
+#define RX_RECORDS 1024
+#define RX_LABEL_NS (2 * NS_PER_S)         // older records say nothing about today's RTT
 #define RX_UNKNOWN (~0ULL)
-#define RX_TICK 10                         // times in records: 2^10 ns, 31 bits, wraps in 36 minutes
+#define RX_TICK 10                         // times in records: 2^10 ns, 30 bits, wraps in 18 minutes
 #define RX_STEPS 4                         // records looked at from where the last search ended
 #define RX_MIN_SEGMENTS 2
-#define RX_SAMPLE_BYTES 512                // spec D.3: a small packet is serialised faster than a full one
-#define RX_MAX_MSS 65535
+#define RX_SAMPLE_BYTES 512                // a small packet is serialised faster than a full one
 #define RX_PAIRS 16                        // packet pairs that the time of a segment is averaged over
+#define RX_MAX_FIELD 65535U
 
-// An outgoing segment: when it left, what it permitted and what its echo will be called.
+// An outgoing segment: its TSval, the right edge that it showed, when it left.
 struct rx_record {
-	u32 tsval, edge, t;                // t: ticks << 1 | carried data
+	u32 tsval, edge, t;                // t: ticks << 2 | RX_BY_KERNEL | RX_WITH_DATA
 };
+
+#define RX_WITH_DATA 1U                    // it carried payload: its echo includes the time the peer took to answer
+#define RX_BY_KERNEL 2U                    // the kernel's own window was smaller than ours: the reader is slow
+#define RX_FLAGS 3U
 
 struct rx {
 	u32 edge, ack_last;                // the right edge on the wire, and the ACK that drew it
-	u32 rcv_hgh, tsv_hgh;              // the highest byte received, and the TSval it came with
+	u32 highest, highest_tsval;        // RCV.HGH and TSV.HGH of RFC 9840: the highest byte received, and its segment's TSval
 	u32 recover;                       // a loss below this belongs to the last episode
-	u32 share;                         // bytes this flow may have in flight
-	u32 mss, largest;                  // segment size in use, and the largest that arrived on the wire
-	u32 head;                          // records ever made
+	u32 flow_window;                   // bytes this flow may have in flight
+	u32 mss, largest, most;            // segment size in use, the largest that arrived on the wire, the largest that we allowed the peer
+	u32 head, first;                   // records ever made, and the first that counts
+	u32 segs_out;                      // segments that the kernel had sent when we last saw one
+	u32 epoch, slowdown;               // of the path's, when this flow was last counted
 	u64 hole_at, last_data, sample_after, born;
 	u64 segments, retransmissions, rtt, published;
 	u64 counted, counted_retransmissions; // what the group knows of these
-	u32 epoch, slowdown;               // of the path's, when this flow was last counted
 	u32 found[2];                      // where the last searches ended, by edge and by TSval
-	u64 srtt;                          // the path's, when last told
-	u64 told, untold_rtt;              // see path_tells
+	u64 srtt;                          // the path's, as of the last report
+	u64 reported, pending_rtt;         // see rx_collect
 	u64 segment;                       // how long one takes at the bottleneck, 0: unknown
 	u32 pair_end, pair_tsecr;          // where the last one ended, and what it echoed
-	u32 untold, untold_limited;
-	struct rx_record last;             // the newest record; its place in the ring is a line of memory of its own
-	u8 ws, timestamps, sending, receiving, hole, recovering, managed, pad;
+	u32 pending, pending_limited;
+	struct rx_record last;             // the newest record; its slot in the ring is a line of memory of its own
+	u8 ws, timestamps, sending, receiving, hole, recovering, managed;
+	u8 whole;                          // nothing that permits data left before the first record
 	struct rx_record ring[RX_RECORDS];
 };
 
-// An outgoing segment as the header shows it.
+// An outgoing segment as the header shows it, and what the kernel counted.
 struct rx_out {
 	u64 now;
 	u32 ack, tsval;
+	u32 before, segs;                  // segments that the kernel had sent before, and that this packet is
 	u16 field;
 	u8 data;
 };
 
 // An incoming segment with payload, and what the kernel had received before it.
 struct rx_in {
-	u64 now, srtt;
+	u64 now;
 	u32 seq, len, wire, tsval, tsecr, rcv_nxt;
 	u8 ce;
 };
 
-// What an incoming segment told.
-struct rx_seen {
+// What an incoming segment says, or several that are reported as one.
+struct rx_report {
 	u64 rtt, sent;                     // ns: the sample, and when the segment was permitted; RX_UNKNOWN
 	u32 got;                           // new bytes
-	u8 old, lost, marked, ce;          // lost, marked: a loss or a CE mark that begins an episode
+	u8 ignored;                        // old, or nothing that the peer may have sent: changes nothing
+	u8 lost, marked, ce;               // a loss or a CE mark that begins an episode; any CE mark
 	u8 retransmitted, limited, drained, pad;
 };
 
-INLINE u32 rx_ticks(u64 now) { return (u32)(now >> RX_TICK) << 1; }
+INLINE u32 rx_ticks(u64 now) { return (u32)(now >> RX_TICK) << 2; }
 
-INLINE u64 rx_age(u64 now, u32 t) { return (u64)((u32)(rx_ticks(now) - (t & ~1U)) >> 1) << RX_TICK; }
+INLINE u64 rx_age(u64 now, u32 t) { return (u64)((u32)(rx_ticks(now) - (t & ~RX_FLAGS)) >> 2) << RX_TICK; }
 
 INLINE u32 rx_floor(const struct rx *f) { return RX_MIN_SEGMENTS * f->mss; }
 
@@ -81,6 +92,13 @@ INLINE u32 rx_key(const struct rx *f, u32 at, enum rx_by by)
 	const struct rx_record *r = &f->ring[at & (RX_RECORDS - 1)];
 
 	return by == RX_BY_EDGE ? r->edge : r->tsval;
+}
+
+// The oldest record that may be read. The slot before it is the one that egress writes next, perhaps at this moment: a half-written
+// record with a new time and an old edge would give an RTT that is too low.
+INLINE u32 rx_oldest(const struct rx *f, u32 head)
+{
+	return head - f->first < RX_RECORDS ? f->first : head - (RX_RECORDS - 1);
 }
 
 // The first of the `length` records from `at` on that is not before `key`. Without branches, for each would double what the
@@ -98,59 +116,75 @@ RARELY u32 rx_bisect(const struct rx *f, u32 at, u32 length, u32 key, enum rx_by
 	return at;
 }
 
-// The first record, oldest first, whose edge (or TSval) is not before `key`; head if there is none. Segments mostly arrive in
+// The first record, oldest first, whose edge (or TSval) is not before `key`; `head` if there is none. Segments mostly arrive in
 // order: it is where the last search ended or a few records on, and to look there touches one line of memory, not ten.
-INLINE u32 rx_find(struct rx *f, u32 key, enum rx_by by)
+INLINE u32 rx_find(struct rx *f, u32 head, u32 key, enum rx_by by)
 {
-	u32 length = f->head < RX_RECORDS ? f->head : RX_RECORDS, oldest = f->head - length;
+	u32 oldest = rx_oldest(f, head), length = head - oldest;
 	u32 at = f->found[by] - oldest <= length ? f->found[by] : oldest;
 
 	for (int i = 0; i < RX_STEPS; i++) {
-		u32 before = ((rx_key(f, at, by) - key) >> 31) & ((at - f->head) >> 31);
+		u32 before = ((rx_key(f, at, by) - key) >> 31) & ((at - head) >> 31);
 
 		OPAQUE(before);
 		at += before;
 	}
-	if ((at != f->head && !not_before(rx_key(f, at, by), key)) || (at != oldest && not_before(rx_key(f, at - 1, by), key)))
+	if ((at != head && !not_before(rx_key(f, at, by), key)) || (at != oldest && not_before(rx_key(f, at - 1, by), key)))
 		at = rx_bisect(f, oldest, length, key, by);
 	f->found[by] = at;
 	return at;
 }
 
-INLINE void rx_record(struct rx *f, const struct rx_out *o)
+INLINE void rx_record(struct rx *f, const struct rx_out *o, u32 flags)
 {
 	struct rx_record *next = &f->ring[f->head & (RX_RECORDS - 1)], *last = &f->last;
 
-	if (f->head && last->tsval == o->tsval && last->edge == f->edge)
+	if (f->head != f->first && last->tsval == o->tsval && last->edge == f->edge)
 		return;
 	last->edge = f->edge;
 	// A ring that would not span an RTT is thinned: the edge moves back to the last record, at most 1/512 RTT too early.
-	if (f->head > RX_RECORDS && last->tsval == o->tsval && f->rtt != RX_UNKNOWN && rx_age(o->now, last->t) < f->rtt >> 9 &&
-	    rx_age(o->now, next->t) < 2 * f->rtt) {
+	if (f->head - f->first > RX_RECORDS && last->tsval == o->tsval && f->rtt != RX_UNKNOWN &&
+	    rx_age(o->now, last->t) < f->rtt >> 9 && rx_age(o->now, next->t) < 2 * f->rtt) {
 		f->ring[(f->head - 1) & (RX_RECORDS - 1)].edge = f->edge;
 		return;
 	}
 	last->tsval = o->tsval;
-	last->t = rx_ticks(o->now) | (o->data & 1);
+	last->t = rx_ticks(o->now) | flags;
 	*next = *last;
+	ORDERED();
 	f->head++;
 }
 
 // ---- outgoing ----------------------------------------------------------------------------------------------------
 
-// The window field to send (spec F.5): at most the kernel's, zero only if that is, and no edge to the left of one sent.
+// What this segment, and any that left without our seeing it, may have promised: the kernel's own edge. What was recorded before
+// gives no RTT any more, for a segment that we did not see may have released what arrives next.
+INLINE void rx_resume(struct rx *f, u32 kernel)
+{
+	if (!f->sending || after(kernel, f->edge))
+		f->edge = kernel;
+	f->sending = 1;
+	f->first = f->head;
+}
+
+// The window field to send: at most the kernel's, zero only if that is, and no edge to the left of one sent.
 INLINE u16 rx_send(struct rx *f, const struct rx_out *o)
 {
-	u32 kernel = o->ack + ((u32)o->field << f->ws), edge, units;
+	u32 kernel = o->ack + ((u32)o->field << f->ws), edge, units, flags = o->data ? RX_WITH_DATA : 0;
 	u16 field = o->field;
 
-	if (!f->sending) { // What left before we looked permitted no more than this.
-		f->edge = kernel;
-		f->sending = 1;
+	if (!f->sending || after(o->before, f->segs_out)) { // Something left that we did not see.
+		f->whole = !f->sending && o->before <= 1; // But for the SYN.
+		rx_resume(f, kernel);
+		f->segs_out = o->before;
 	}
+	if (after(o->before + o->segs, f->segs_out)) // Not so at the second device of a stack.
+		f->segs_out = o->before + o->segs;
+	if (after(o->ack + f->flow_window, kernel))
+		flags |= RX_BY_KERNEL;
 	if (not_before(kernel, f->edge)) {
 		// A duplicate ACK keeps its field: a changed window would not count as a duplicate.
-		u32 want = o->ack == f->ack_last && after(f->rcv_hgh, o->ack) ? f->edge : o->ack + f->share;
+		u32 want = o->ack == f->ack_last && after(f->highest, o->ack) ? f->edge : o->ack + f->flow_window;
 
 		edge = after(want, f->edge) ? want : f->edge;
 		edge = after(edge, kernel) ? kernel : edge;
@@ -163,57 +197,91 @@ INLINE u16 rx_send(struct rx *f, const struct rx_out *o)
 	if (after(edge, f->edge))
 		f->edge = edge;
 	f->ack_last = o->ack;
-	rx_record(f, o);
+	rx_record(f, o, flags);
 	return field;
+}
+
+// The segment left with the kernel's own field after all.
+INLINE void rx_not_lowered(struct rx *f, const struct rx_out *o)
+{
+	f->whole = 0;
+	rx_resume(f, o->ack + ((u32)o->field << f->ws));
 }
 
 // ---- incoming ----------------------------------------------------------------------------------------------------
 
-// RTT by timestamps and edge (spec F.2): a segment cannot have left before the first ACK that permitted it arrived, nor
-// before the first with the TSval it echoes.
-INLINE void rx_measure(struct rx *f, const struct rx_in *i, struct rx_seen *s)
+// The first record with the TSval that this segment echoes; `head` if we sent none.
+INLINE u32 rx_echoed(struct rx *f, const struct rx_in *i, u32 head)
 {
-	u32 end = i->seq + i->len, oldest = f->head < RX_RECORDS ? 0 : f->head - RX_RECORDS;
-	u32 at = rx_find(f, end, RX_BY_EDGE), t;
+	u32 at = rx_find(f, head, i->tsecr, RX_BY_TSVAL);
+
+	return at == head || rx_key(f, at, RX_BY_TSVAL) != i->tsecr ? head : at;
+}
+
+// The highest byte that has arrived.
+INLINE u32 rx_highest(const struct rx *f, const struct rx_in *i)
+{
+	return f->receiving && after(f->highest, i->rcv_nxt) ? f->highest : i->rcv_nxt;
+}
+
+// Programs see a segment before the kernel has checked its checksum, timestamp and window. What lies beyond the right edge was
+// never permitted; what leaves a hole must echo a TSval of ours, or one forged segment would make losses of all that follow.
+INLINE int rx_is_plausible(const struct rx *f, const struct rx_in *i, int echoed)
+{
+	u32 edge = f->sending ? f->edge : i->rcv_nxt + (RX_MAX_FIELD << f->ws);
+
+	if (after(i->seq + i->len, edge))
+		return 0;
+	return !f->timestamps || echoed || !after(i->seq, rx_highest(f, i));
+}
+
+// RTT by timestamps and edge: a segment cannot have left before the first ACK that permitted it arrived, nor before the first
+// with the TSval it echoes (RFC 7323 §4.3).
+INLINE void rx_measure(struct rx *f, const struct rx_in *i, u32 head, u32 label, struct rx_report *r)
+{
+	u32 end = i->seq + i->len, oldest = rx_oldest(f, head), at = rx_find(f, head, end, RX_BY_EDGE);
+	struct rx_record found;
 	u64 age;
 
 	if (f->timestamps) {
-		u32 label = rx_find(f, i->tsecr, RX_BY_TSVAL);
-		const struct rx_record *r = &f->ring[label & (RX_RECORDS - 1)];
-
-		if (label == f->head || r->tsval != i->tsecr || (label == oldest && oldest))
-			return;
-		s->limited = after(end + f->mss, r->edge);
-		if ((r->t & 1) && !s->limited)
+		if (label == head || (label == oldest && !(f->whole && oldest == f->first)))
+			return; // It need not be the first with its TSval.
+		found = f->ring[label & (RX_RECORDS - 1)];
+		r->limited = after(end + f->mss, found.edge) && !(found.t & RX_BY_KERNEL);
+		if ((found.t & RX_WITH_DATA) && !r->limited)
 			return; // An answer to data of ours: the time the peer thought about it is in there too.
 		at = (s32)(at - label) > 0 ? at : label;
-	} else if (at == oldest) {
-		return; // Permitted before the ring begins.
+	} else if (at == oldest || after(i->seq, rx_highest(f, i))) {
+		return; // Permitted before the ring begins, or not next in order: nothing vouches for it.
 	}
-	if (at == f->head)
+	if (at == head)
 		return;
-	t = f->ring[at & (RX_RECORDS - 1)].t;
-	age = rx_age(i->now, t);
+	found = f->ring[at & (RX_RECORDS - 1)];
+	ORDERED();
+	if (NOW_IS(f->head) - at >= RX_RECORDS)
+		return; // Written over while it was read.
+	age = rx_age(i->now, found.t);
 	if (age > RX_LABEL_NS)
 		return;
-	s->sent = i->now - age;
-	if (s->sent > f->sample_after && i->wire >= RX_SAMPLE_BYTES && i->wire >= f->largest - f->largest / 4)
-		s->rtt = age;
+	r->sent = i->now - age;
+	if (r->sent > f->sample_after && i->wire >= RX_SAMPLE_BYTES && i->wire >= f->largest - f->largest / 4)
+		r->rtt = age;
 }
 
-// Spec F.3. A hole younger than half an RTT may be reordering; without timestamps it also needs three segments above it.
-INLINE int rx_is_retransmission(const struct rx *f, const struct rx_in *i)
+// RFC 9840 §4.3: below the highest byte and sent after it. Within one tick of the TSval clock the age of the hole decides: younger than half
+// an RTT it may be reordering. So it does without timestamps, where three segments above the hole are needed too.
+INLINE int rx_is_retransmission(const struct rx *f, const struct rx_in *i, int echoed)
 {
-	int ripe = f->hole && i->now - f->hole_at > i->srtt / 2;
+	int ripe = f->hole && i->now - f->hole_at > f->srtt / 2;
 
-	if (!f->receiving || not_before(i->seq, f->rcv_hgh))
+	if (!f->receiving || not_before(i->seq, f->highest))
 		return 0;
 	if (!f->timestamps)
-		return ripe && f->rcv_hgh - i->seq > 3 * f->mss;
-	return after(i->tsval, f->tsv_hgh) || (i->tsval == f->tsv_hgh && ripe);
+		return ripe && f->highest - i->seq > 3 * f->mss;
+	return echoed && (after(i->tsval, f->highest_tsval) || (i->tsval == f->highest_tsval && ripe));
 }
 
-// Whether this loss begins a new episode: at most one per window of data.
+// Whether this loss or mark begins a new episode: at most one per window of data.
 INLINE int rx_new_episode(struct rx *f, u32 seq)
 {
 	if (f->recovering && !not_before(seq, f->recover))
@@ -223,28 +291,28 @@ INLINE int rx_new_episode(struct rx *f, u32 seq)
 	return 1;
 }
 
-INLINE void rx_advance(struct rx *f, const struct rx_in *i, struct rx_seen *s)
+INLINE void rx_advance(struct rx *f, const struct rx_in *i, struct rx_report *r)
 {
 	u32 end = i->seq + i->len, from = i->seq;
 
-	if (!f->receiving || not_before(i->rcv_nxt, f->rcv_hgh)) {
-		f->rcv_hgh = i->rcv_nxt;
+	if (!f->receiving || not_before(i->rcv_nxt, f->highest)) {
+		f->highest = i->rcv_nxt;
 		f->hole = 0;
 	}
-	if (!f->hole && after(i->seq, f->rcv_hgh)) {
+	if (!f->hole && after(i->seq, f->highest)) {
 		f->hole = 1;
 		f->hole_at = i->now;
 	}
-	if (not_before(end, f->rcv_hgh)) {
-		if (after(f->rcv_hgh, from))
-			from = f->rcv_hgh;
-		f->rcv_hgh = end;
-		f->tsv_hgh = i->tsval;
+	if (not_before(end, f->highest)) {
+		if (after(f->highest, from))
+			from = f->highest;
+		f->highest = end;
+		f->highest_tsval = i->tsval;
 	} else if (after(i->rcv_nxt, from)) {
 		from = i->rcv_nxt;
 	}
 	f->receiving = 1;
-	s->got = end - from;
+	r->got = end - from;
 }
 
 // Two segments that one ACK released arrive as far apart as the bottleneck sent them.
@@ -259,55 +327,80 @@ INLINE void rx_pair(struct rx *f, const struct rx_in *i)
 	f->pair_tsecr = i->tsecr;
 }
 
-// Everything an incoming segment with payload says (spec F.5, steps 1 to 4).
-INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_seen *s)
+// Everything an incoming segment with payload says. The order is that of docs/algorithms/receiver.md.
+INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 {
-	u32 end = i->seq + i->len;
+	u32 end = i->seq + i->len, head = NOW_IS(f->head), label;
 
-	s->rtt = s->sent = RX_UNKNOWN;
-	s->got = 0;
-	s->lost = s->marked = s->retransmitted = s->limited = s->drained = 0;
-	s->ce = i->ce;
-	s->old = not_before(i->rcv_nxt, end);
-	if (s->old)
-		return; // A spurious retransmission, or a lost ACK: not a loss.
-	if (i->wire > f->largest && i->wire <= RX_MAX_MSS)
+	r->rtt = r->sent = RX_UNKNOWN;
+	r->got = 0;
+	r->lost = r->marked = r->retransmitted = r->limited = r->drained = 0;
+	r->ce = i->ce;
+	r->ignored = not_before(i->rcv_nxt, end); // A spurious retransmission, or our ACK was lost: not a loss.
+	if (r->ignored)
+		return;
+	label = f->timestamps ? rx_echoed(f, i, head) : head;
+	r->ignored = !rx_is_plausible(f, i, label != head);
+	if (r->ignored)
+		return;
+	if (i->wire > f->largest && i->wire <= f->most)
 		f->largest = i->wire;
 	if (f->largest > f->mss)
 		f->mss = f->largest;
 	if (f->recovering && not_before(i->rcv_nxt, f->recover))
 		f->recovering = 0;
 	// After a pause the first labels tell how long the peer had nothing to send.
-	if (f->last_data && i->now - f->last_data > 2 * i->srtt && i->srtt)
+	if (f->last_data && i->now - f->last_data > 2 * f->srtt && f->srtt)
 		f->sample_after = i->now;
-	s->retransmitted = rx_is_retransmission(f, i);
-	if (s->retransmitted) {
+	r->retransmitted = rx_is_retransmission(f, i, label != head);
+	if (r->retransmitted) {
 		f->sample_after = i->now;
 		f->retransmissions++;
 	} else {
-		rx_measure(f, i, s);
+		rx_measure(f, i, head, label, r);
 		rx_pair(f, i);
 	}
-	if ((s->retransmitted || i->ce) && rx_new_episode(f, i->seq)) {
-		s->lost = s->retransmitted;
-		s->marked = !s->retransmitted;
+	// Before the first segment of ours there is no edge to tell a window of data by, nor what has been drained.
+	if (f->sending && (r->retransmitted || i->ce) && rx_new_episode(f, i->seq)) {
+		r->lost = r->retransmitted;
+		r->marked = !r->retransmitted;
 	}
-	rx_advance(f, i, s);
-	s->drained = !after(f->edge - rx_floor(f), end + (1U << f->ws));
+	rx_advance(f, i, r);
+	r->drained = f->sending && !after(f->edge - rx_floor(f), end + (1U << f->ws));
 	f->last_data = i->now;
 	f->segments++;
-	if (s->rtt != RX_UNKNOWN)
-		f->rtt = s->rtt;
+	if (r->rtt != RX_UNKNOWN)
+		f->rtt = r->rtt;
 }
 
-INLINE void rx_init(struct rx *f, u64 now, u32 mss, u8 ws, u8 timestamps)
+// Segments that come closer together than `interval` are reported to the path as one, as an ACK tells a sender of several: the path's
+// work is not done for each packet of a fast flow. True if `r` is to be reported now; it then says all that was pending.
+INLINE int rx_collect(struct rx *f, struct rx_report *r, u64 now, u64 interval)
+{
+	f->pending += r->got;
+	f->pending_rtt = f->reported ? min_u64(f->pending_rtt, r->rtt) : r->rtt;
+	f->pending_limited |= r->limited;
+	if (now - f->reported < interval && !r->lost && !r->marked)
+		return 0;
+	r->got = f->pending;
+	r->rtt = f->pending_rtt;
+	r->limited = f->pending_limited;
+	f->reported = now;
+	f->pending = f->pending_limited = 0;
+	f->pending_rtt = RX_UNKNOWN;
+	return 1;
+}
+
+// A connection whose peer has been told to send at most `most` bytes a segment (RFC 9293 §3.7.1).
+INLINE void rx_init(struct rx *f, u64 now, u32 mss, u32 most, u8 ws, u8 timestamps)
 {
 	f->born = f->sample_after = now;
 	f->mss = mss;
-	f->share = rx_floor(f);
+	f->most = most;
+	f->flow_window = rx_floor(f);
 	f->ws = ws;
 	f->timestamps = timestamps;
-	f->rtt = RX_UNKNOWN;
+	f->rtt = f->pending_rtt = RX_UNKNOWN;
 	f->managed = 1;
 }
 

@@ -16,6 +16,7 @@ struct tcp_options_received {
 } __attribute__((preserve_access_index));
 
 struct tcp_sock {
+	u16 advmss;
 	struct tcp_options_received rx_opt;
 } __attribute__((preserve_access_index));
 
@@ -101,7 +102,7 @@ INLINE struct flow *adopt(struct bpf_sock *sk)
 		return 0;
 	}
 	if (!f->rx.managed) {
-		rx_init(&f->rx, bpf_ktime_get_ns(), tp->mss_cache, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
+		rx_init(&f->rx, bpf_ktime_get_ns(), tp->mss_cache, full->advmss, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
 			BPF_CORE_READ_BITFIELD(full, rx_opt.tstamp_ok));
 		g->flows++;
 	}

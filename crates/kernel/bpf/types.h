@@ -25,6 +25,11 @@ typedef uint64_t u64;
 // What the compiler shall not look through, lest it make a branch of it.
 #define OPAQUE(x) __asm__ volatile("" : "+r"(x))
 
+// The compiler neither moves a load or store across this nor keeps a value across it. A processor that does (not x86) may show another one a
+// record before its contents; see rx_oldest.
+#define ORDERED() __asm__ volatile("" ::: "memory")
+#define NOW_IS(x) (*(const volatile __typeof__(x) *)&(x))
+
 #define NS_PER_MS 1000000ULL
 #define NS_PER_S 1000000000ULL
 

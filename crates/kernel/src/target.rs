@@ -8,19 +8,17 @@ use serde::{Deserialize, Serialize};
 
 const NS_PER_MS: u64 = 1_000_000;
 /// T of the draft (draft-irtf-iccrg-ledbat-plus-plus-01 §4.2).
-const DRAFT_MS: u8 = 60;
+const MOST_MS: u8 = 60;
 /// What the queue of a busy host varies by anyway, with room.
 const LEAST_MS: u8 = 5;
 
-/// The queueing delay a group aims at. As text: `ledbat++`, `enhanced`, or milliseconds (`25ms`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a group aims at. As text: the name of a profile (`ledbat_pp-enhanced-burst`, the default), or a delay (`25ms`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Target {
-    /// 60 ms (draft-irtf-iccrg-ledbat-plus-plus-01).
-    LedbatPp,
-    /// min(60 ms, base RTT) (Bagnulo 2023 §7): yields to BBR too.
-    #[default]
-    Enhanced,
+    /// What the profile says: 60 ms (draft-irtf-iccrg-ledbat-plus-plus-01 §4.2), or min(60 ms, base RTT) (Bagnulo 2023 §7), which yields to BBR
+    /// too.
+    Profile(&'static Profile),
     /// min(T, base RTT) with a T of the user's, 5 to 60 ms: less in the way of others where the RTT is large, and slower there.
     Within {
         /// T.
@@ -28,23 +26,26 @@ pub enum Target {
     },
 }
 
+impl Default for Target {
+    fn default() -> Target {
+        Target::Profile(&PROFILES[0])
+    }
+}
+
 impl Target {
-    /// T in ns, and the control that aims at it.
+    /// T in ns, zero for the control's own; and the profile that aims at it.
     pub(crate) fn parts(self) -> (u64, &'static Profile) {
-        let (ms, profile) = match self {
-            Target::LedbatPp => (DRAFT_MS, &PROFILES[1]),
-            Target::Enhanced => (DRAFT_MS, &PROFILES[0]),
-            Target::Within { ms } => (ms, &PROFILES[0]),
-        };
-        (u64::from(ms) * NS_PER_MS, profile)
+        match self {
+            Target::Profile(profile) => (0, profile),
+            Target::Within { ms } => (u64::from(ms) * NS_PER_MS, &PROFILES[0]),
+        }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::LedbatPp => f.pad("ledbat++"),
-            Target::Enhanced => f.pad("enhanced"),
+            Target::Profile(profile) => f.pad(profile.name),
             Target::Within { ms } => f.pad(&format!("{ms}ms")),
         }
     }
@@ -54,14 +55,13 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Target, String> {
-        match text {
-            "ledbat++" => return Ok(Target::LedbatPp),
-            "enhanced" => return Ok(Target::Enhanced),
-            _ => {}
+        if let Ok(profile) = lowtide_window::by_name(text) {
+            return Ok(Target::Profile(profile));
         }
-        let ms = text.strip_suffix("ms").and_then(|ms| ms.trim_end().parse().ok()).filter(|ms| (LEAST_MS..=DRAFT_MS).contains(ms));
+        let ms = text.strip_suffix("ms").and_then(|ms| ms.trim_end().parse().ok()).filter(|ms| (LEAST_MS..=MOST_MS).contains(ms));
+        let names = || PROFILES.map(|p| p.name).join(", ");
         ms.map(|ms| Target::Within { ms })
-            .ok_or_else(|| format!("a target is `enhanced`, `ledbat++`, or a delay from {LEAST_MS}ms to {DRAFT_MS}ms, such as `25ms`"))
+            .ok_or_else(|| format!("a target is a delay from {LEAST_MS}ms to {MOST_MS}ms, such as `25ms`, or one of {}", names()))
     }
 }
 
@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn every_target_is_read_as_it_is_written() {
-        for target in [Target::LedbatPp, Target::Enhanced, Target::Within { ms: 5 }, Target::Within { ms: 60 }] {
+        let profiles = PROFILES.iter().map(Target::Profile);
+        for target in profiles.chain([Target::Within { ms: 5 }, Target::Within { ms: 60 }]) {
             assert_eq!(target.to_string().parse(), Ok(target));
         }
     }

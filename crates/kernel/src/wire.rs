@@ -26,7 +26,7 @@ pub(crate) mod flow_at {
 #[cfg(test)]
 pub(crate) const TOTALS: usize = 12;
 
-/// `struct group_config`: the target, the control's number, its burst, two flags, padding.
+/// `struct group_config`: the target, the control's number, its burst, the interval of reports, two flags, padding.
 const GROUP_CONFIG: usize = 24;
 
 /// `struct path_entry` begins with its lock.
@@ -44,7 +44,8 @@ pub(crate) fn group_config(config: &Config) -> [u8; GROUP_CONFIG] {
     bytes[..8].copy_from_slice(&target_ns.to_ne_bytes());
     bytes[8..12].copy_from_slice(&profile.number.to_ne_bytes());
     bytes[12..16].copy_from_slice(&profile.burst.to_ne_bytes());
-    bytes[16..18].copy_from_slice(&[u8::from(profile.enhanced), u8::from(config.dscp_le)]);
+    bytes[16..20].copy_from_slice(&profile.report_ns.to_ne_bytes());
+    bytes[20..22].copy_from_slice(&[u8::from(profile.enhanced), u8::from(config.dscp_le)]);
     bytes
 }
 
@@ -120,7 +121,7 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>]) -> Totals {
 #[cfg(test)]
 #[expect(unsafe_code, reason = "reads a constant of C")]
 mod tests {
-    use lowtide_window::{Ack, Congestion, In, Out, Restart, Seen, Shown, Start};
+    use lowtide_window::{Ack, Congestion, In, Out, Report, Restart, Shown, Start};
 
     use super::*;
 
@@ -145,7 +146,7 @@ mod tests {
             size_of::<Ack>(),
             size_of::<Out>(),
             size_of::<In>(),
-            size_of::<Seen>(),
+            size_of::<Report>(),
             PATH_LAST_DATA - PATH_LOCK,
             size_of::<Start>(),
             size_of::<Congestion>(),

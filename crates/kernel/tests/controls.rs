@@ -260,8 +260,7 @@ fn a_burst_ends_at_the_target() {
     assert!(change(true, 50, 24_000) > 0.0 && change(true, 50, 26_000) < 0.0, "the floor's two segments");
 }
 
-/// A receiver's slowdown: the window falls at once; its two RTTs (-01 §4.4) are one in which the old permission is used up and
-/// one at the floor.
+/// A receiver's slowdown: the window falls at once; its two RTTs at the floor (-01 §4.4) begin when what was permitted before has arrived.
 #[test]
 fn a_receiver_drains_before_it_freezes() {
     let mut flow = Control::new(LEDBAT_PP, &native::Start { receiver: true, ..begin(1000, 20) });
@@ -274,8 +273,8 @@ fn a_receiver_drains_before_it_freezes() {
     assert_eq!(flow.show().phase(), Phase::Drain);
     flow.on_ack(&ack(150, true));
     assert_eq!(flow.show().phase(), Phase::Freeze);
-    flow.on_ack(&ack(199, true));
+    flow.on_ack(&ack(249, true));
     assert_eq!((flow.show().phase(), flow.show().window()), (Phase::Freeze, 2000.0));
-    flow.on_ack(&ack(200, true));
+    flow.on_ack(&ack(250, true));
     assert_eq!(flow.show().phase(), Phase::Ramp);
 }

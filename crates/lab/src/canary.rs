@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
+use lowtide_units::histogram::Histogram;
 use lowtide_units::{Span, Time};
 
 use crate::clock;
-use crate::histogram::Histogram;
 
 /// Rare enough to cost nothing, often enough for a 99th percentile of a run of seconds.
 const BEAT: Span = Span::from_millis(5);

@@ -3,7 +3,6 @@
 
 pub mod canary;
 pub mod clock;
-pub mod histogram;
 pub mod link;
 pub mod measure;
 mod netlink;

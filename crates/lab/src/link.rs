@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
+use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags};
 
 use crate::clock;
-use crate::histogram::Histogram;
 use crate::packet::Pool;
 use crate::path::{Path, PathConfig, Seen};
 use crate::tun::Tun;

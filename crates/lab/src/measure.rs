@@ -1,11 +1,12 @@
 //! What a run's records say, in the terms of the result's schema. Reads no clock and starts nothing.
 
 use anyhow::Result;
-use lowtide_scenario::result::{Delays, Lateness, Lengths, Rtts, SCHEMA, jain};
+use lowtide_scenario::result::{Delays, Lateness, Lengths, Rtts, SCHEMA, Transfers, jain};
 use lowtide_scenario::{Bottleneck, FlowResult, Scenario, Summary};
+use lowtide_units::histogram::Histogram;
+use lowtide_units::statistics;
 use lowtide_units::{Rate, Span, Time};
 
-use crate::histogram::Histogram;
 use crate::link::{self, Record};
 use crate::path::Seen;
 use crate::plan::{self, Job};
@@ -86,7 +87,10 @@ fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time, rate_mbps
     let goodput = goodput(trace, zero, from, to);
     let losses = |seen: &Seen| seen.losses.get(&job.port).copied().unwrap_or(0);
     let cc = if job.managed.is_some() { format!("{}+lowtide", job.cc) } else { job.cc.clone() };
-    let completions = &trace.said.completions;
+    let counted = trace.said.transfers.iter().filter(|c| c.began >= scenario.warmup_s);
+    let times: Vec<f64> = counted.clone().filter_map(|c| c.took).collect();
+    let unfinished = counted.count() - times.len();
+    let transfers = job.is_transfer().then(|| Transfers::new(&times, unfinished as u64));
     FlowResult {
         name: job.name.clone(),
         group: job.flow.group.clone(),
@@ -98,7 +102,8 @@ fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time, rate_mbps
         retransmits: retransmits(trace),
         losses: losses(&link.back) + losses(&link.there),
         rtt_ms: rtts(trace, zero, from, to),
-        completion_s: (!completions.is_empty()).then(|| completions.iter().map(|c| c.1).sum::<f64>() / completions.len() as f64),
+        completion_s: transfers.and_then(|transfers| transfers.mean_s()),
+        transfers,
         jitter_ms: trace.echoes.as_ref().map(crate::probe::Echoes::jitter_ms),
     }
 }
@@ -159,7 +164,7 @@ fn retransmits(trace: &Trace) -> u64 {
 }
 
 fn rtts(trace: &Trace, zero: Time, from: f64, to: f64) -> Rtts {
-    let mut all: Vec<f64> = match &trace.echoes {
+    let all: Vec<f64> = match &trace.echoes {
         Some(echoes) => echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).map(|e| e.rtt().millis_f64()).collect(),
         None => trace
             .samples
@@ -168,9 +173,11 @@ fn rtts(trace: &Trace, zero: Time, from: f64, to: f64) -> Rtts {
             .map(|s| f64::from(s.stats.srtt_us) / 1e3)
             .collect(),
     };
-    all.sort_by(f64::total_cmp);
-    let at = |q: f64| all.get(((q * all.len() as f64).ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
-    Rtts { min: at(0.0), mean: all.iter().sum::<f64>() / all.len().max(1) as f64, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1.0) }
+    if all.is_empty() {
+        return Rtts::default();
+    }
+    let at = |q| statistics::quantile(&all, q);
+    Rtts { min: at(0.0), mean: statistics::mean(&all), p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1.0) }
 }
 
 /// Jain's index of each second in which at least two of our servers' flows run, averaged.
@@ -185,7 +192,7 @@ fn jain_short(scenario: &Scenario, traces: &[Trace], zero: Time) -> f64 {
         }
         from += 1.0;
     }
-    if indices.is_empty() { 1.0 } else { indices.iter().sum::<f64>() / indices.len() as f64 }
+    if indices.is_empty() { 1.0 } else { statistics::mean(&indices) }
 }
 
 /// A flow's throughput on the wire over time: seconds of the scenario, bit/s.

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use anyhow::Result;
 use lowtide_net::{Drop, Fate, ImpairConfig, Impairments, Packet as _, Queue, QueueConfig, RateTrace, Seed, Transmitter};
+use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
-use crate::histogram::Histogram;
 use crate::packet::{Packet, Pool};
 
 /// The grain of the series.

@@ -63,6 +63,11 @@ pub enum Work {
 }
 
 impl Job {
+    /// It has an end of its own.
+    pub fn is_transfer(&self) -> bool {
+        matches!(self.work, Work::Fetch { bytes, .. } if bytes != ENDLESS)
+    }
+
     /// It may be ended when its time is over, not when its data is.
     pub fn endless(&self) -> bool {
         matches!(self.work, Work::Fetch { bytes: ENDLESS, .. } | Work::Iperf { .. })
@@ -159,18 +164,14 @@ fn kernel_name(cc: &str) -> &str {
 /// A flow is managed if it asks for it here (`lab.lowtide`) or is of the simulator's kind that means the same.
 fn managed(flow: &Flow) -> Result<Option<String>> {
     let target = match (&flow.receiver, flow.kind) {
-        (Some(receiver), Kind::Rledbat) => receiver.target.as_str(),
+        (Some(receiver), Kind::Rledbat) => receiver.algorithm.as_str(),
         _ if flow.lab.lowtide => flow.lab.target.as_str(),
         _ => return Ok(None),
     };
-    match target {
-        "enhanced" => Ok(Some("enhanced".to_owned())),
-        "ledbat++" | "ledbat_pp" => Ok(Some("ledbat++".to_owned())),
-        ms if ms.strip_suffix("ms").is_some_and(|n| n.parse::<u8>().is_ok()) => Ok(Some(ms.to_owned())), // `lowtide run` knows the bounds.
-        other => bail!(
-            "flow `{}`: the kernel part has the targets `enhanced`, `ledbat_pp` and milliseconds (`25ms`); for `{other}` run `lowtide sim`",
-            flow.name
-        ),
+    let delay = target.strip_suffix("ms").is_some_and(|n| n.parse::<u8>().is_ok()); // `lowtide run` knows the bounds.
+    match lowtide_window::by_name(target) {
+        Err(unknown) if !delay => bail!("flow `{}`: {unknown}, or a delay such as `25ms`; for others run `lowtide sim`", flow.name),
+        _ => Ok(Some(target.to_owned())),
     }
 }
 
@@ -251,10 +252,10 @@ mod tests {
     #[test]
     fn the_simulators_rledbat_is_lowtide_run_here() {
         let s = scenario(
-            "[[flows]]\nname = \"a\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { target = \"ledbat_pp\" }\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nlab = { lowtide = true }\n[[flows]]\nname = \"c\"\ncc = \"cubic\"",
+            "[[flows]]\nname = \"a\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"ledbat_pp\" }\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nlab = { lowtide = true }\n[[flows]]\nname = \"c\"\ncc = \"cubic\"",
         );
         let seen: Vec<_> = jobs(&s).unwrap().into_iter().map(|j| j.managed).collect();
-        assert_eq!(seen, [Some("ledbat++".to_owned()), Some("enhanced".to_owned()), None]);
+        assert_eq!(seen, [Some("ledbat_pp".to_owned()), Some("ledbat_pp-enhanced-burst".to_owned()), None]);
     }
 
     #[test]
@@ -273,7 +274,7 @@ mod tests {
         for (flow, word) in [
             ("name = \"u\"\nkind = \"utp\"\ncc = \"ledbat\"", "uTP"),
             ("name = \"p\"\ncc = \"cubic\"\ntraffic = { kind = \"poisson\", arrivals_per_s = 1.0, mean_bytes = 1e4 }", "Poisson"),
-            ("name = \"r\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { target = \"rledbat-s0\" }", "rledbat-s0"),
+            ("name = \"r\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"rledbat-s0\" }", "rledbat-s0"),
             ("name = \"w\"\ncc = \"cubic\"\nlab = { program = \"wget\" }", "wget"),
             ("name = \"l\"\ncc = \"cubic\"\nstart_s = 10.0", "start_s"),
         ] {

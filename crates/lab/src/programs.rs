@@ -51,11 +51,20 @@ pub struct Ground<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// A finite transfer, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transfer {
+    /// When it began, by the scenario's clock.
+    pub began: f64,
+    /// How long it took, if it was complete at the end.
+    pub took: Option<f64>,
+}
+
 /// What a job's programs said.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// How long each finite transfer took, in seconds, with when it began.
-    pub completions: Vec<(f64, f64)>,
+    /// Each finite transfer.
+    pub transfers: Vec<Transfer>,
     /// iperf3's own report.
     pub iperf: Option<serde_json::Value>,
     /// `lowtide run`'s own report.
@@ -115,8 +124,10 @@ impl Ground<'_> {
             let began = clock::now().max(self.at(start));
             let output = self.fetch(job, server, bytes, began, end)?;
             if !job.endless() {
-                said.completions
-                    .extend(output.lines().filter_map(|l| l.parse().ok()).map(|took| (began.since(self.zero).secs_f64(), took)));
+                let began = began.since(self.zero).secs_f64();
+                let took = output.lines().filter_map(|line| line.parse().ok()).map(Some);
+                let all = took.chain(std::iter::repeat(None)).take(job.flow.lab.connections.max(1) as usize);
+                said.transfers.extend(all.map(|took| Transfer { began, took }));
             }
             let Some(every) = every else { return Ok(()) };
             // A transfer longer than the beat takes the place of those it covers.

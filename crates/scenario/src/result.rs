@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use lowtide_units::statistics;
 use serde::{Deserialize, Serialize};
 
 /// The version of `summary.json` that this code writes.
@@ -112,10 +113,56 @@ pub struct FlowResult {
     pub losses: u64,
     /// Round-trip times it saw.
     pub rtt_ms: Rtts,
-    /// For finite transfers: from the first SYN to the last byte acknowledged; the mean where it repeats.
+    /// For finite transfers that began after the warm-up: from the first SYN to the last byte acknowledged, the mean of those that finished.
     pub completion_s: Option<f64>,
+    /// Finite transfers that began after the warm-up, finished or not; absent of other flows and in results from before they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
     /// For datagram flows: mean difference of successive delays (RFC 3550).
     pub jitter_ms: Option<f64>,
+}
+
+/// Finite transfers and how long they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Transfers {
+    /// Those that were complete at the end.
+    pub finished: u64,
+    /// Those that were not: no time below counts them, so that with many of them all are too low.
+    pub unfinished: u64,
+    /// Completion times of the finished ones in seconds; null of none.
+    pub times_s: Option<Times>,
+}
+
+/// Times in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// Mean.
+    pub mean: f64,
+    /// Sample standard deviation; null of one.
+    pub sd: Option<f64>,
+    /// Median, by nearest rank as the others.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Transfers {
+    /// The transfers that took `times` seconds, and `unfinished` more.
+    pub fn new(times: &[f64], unfinished: u64) -> Transfers {
+        let sd = Some(statistics::deviation(times)).filter(|sd| sd.is_finite());
+        let at = |q| statistics::quantile(times, q);
+        let times_s = Times { mean: statistics::mean(times), sd, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1.0) };
+        Transfers { finished: times.len() as u64, unfinished, times_s: (!times.is_empty()).then_some(times_s) }
+    }
+
+    /// Their mean completion time.
+    pub fn mean_s(&self) -> Option<f64> {
+        self.times_s.map(|times| times.mean)
+    }
 }
 
 /// Round-trip times in milliseconds.
@@ -246,8 +293,13 @@ mod tests {
     fn every_field_is_documented() {
         let doc = include_str!("../../../docs/result.md");
         let lateness_ms = Some(Lateness::default());
-        let summary =
-            Summary { flows: vec![FlowResult::default()], bottlenecks: vec![Bottleneck::default()], lateness_ms, ..Summary::default() };
+        let transfers = Some(Transfers::new(&[1.0, 2.0], 3));
+        let summary = Summary {
+            flows: vec![FlowResult { transfers, ..FlowResult::default() }],
+            bottlenecks: vec![Bottleneck::default()],
+            lateness_ms,
+            ..Summary::default()
+        };
         let mut names = Vec::new();
         keys(&serde_json::to_value(&summary).expect("serialisable"), &mut names);
         assert!(names.len() > 40, "{names:?}");

@@ -1,10 +1,10 @@
 //! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
 
 use lowtide_cc::{Controller, ParamError, Params, Start, rledbat};
+use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::endpoint::{ReceivingEnd, SenderStats, SendingEnd};
-use crate::histogram::Histogram;
 use crate::holder::Holder;
 use crate::packet::{Kind, Packet, UDP_HEADER};
 use crate::stacks::{Stack, Wire};
@@ -155,6 +155,11 @@ impl Flow {
     /// Whether it sends datagrams instead of a byte stream.
     pub fn is_datagrams(&self) -> bool {
         matches!(self.spec.app, App::Datagrams { .. })
+    }
+
+    /// Whether it has an end of its own.
+    pub fn is_transfer(&self) -> bool {
+        matches!(self.spec.app, App::Bytes(_))
     }
 
     /// Payload bytes received in order so far.

@@ -6,7 +6,7 @@ use lowtide_replicas::published::rledbat::{PUBLISHED, Published};
 use lowtide_units::Time;
 use lowtide_window as kernel;
 
-/// The suffix that asks for the kernel's code: `rledbat:kernel`.
+/// The suffix that asks for the kernel's code: `ledbat_pp:kernel`.
 const KERNEL: &str = ":kernel";
 /// The kernel's clock does not begin at zero, which its code takes for "never".
 const BOOTED_NS: u64 = 1_000_000_000;
@@ -50,12 +50,7 @@ impl Holder {
             }
             return Ok(Holder::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
         };
-        let profile = match profile {
-            "rledbat" => kernel::by_name("ledbat_pp"),
-            "rledbat-enhanced" => kernel::by_name("ledbat_pp-enhanced"),
-            _ => return Err(error("the kernel has rledbat:kernel and rledbat-enhanced:kernel")),
-        }
-        .map_err(|e| error(&e.to_string()))?;
+        let profile = kernel::by_name(profile).map_err(|e| error(&e.to_string()))?;
         if *params != Params::default() {
             return Err(error("the kernel's constants are compiled in; it takes no parameters"));
         }
@@ -81,21 +76,10 @@ impl Holder {
         };
         let (tsval, tsecr) = segment.timestamps.unwrap_or_default();
         let now = ns(segment.now);
-        let input = kernel::In {
-            now,
-            srtt: path.srtt(),
-            seq: segment.seq,
-            len: segment.len,
-            wire: segment.wire,
-            tsval,
-            tsecr,
-            rcv_nxt: expected,
-            ce: segment.ce,
-        };
-        let seen = flow.receive(&input);
-        if !seen.old {
-            path.receive(flow, &seen, now);
-        }
+        let input =
+            kernel::In { now, seq: segment.seq, len: segment.len, wire: segment.wire, tsval, tsecr, rcv_nxt: expected, ce: segment.ce };
+        let report = flow.receive(&input);
+        path.receive(flow, &report, now);
     }
 
     /// The field of the SYN-ACK.
@@ -118,7 +102,7 @@ impl Holder {
             Holder::Published(receiver) => receiver.on_outgoing(out),
             Holder::Kernel { flow, .. } => {
                 let tsval = out.tsval.unwrap_or_default();
-                flow.send(&kernel::Out { now: ns(out.now), ack: out.ack, tsval, field: out.field, data: false })
+                flow.send(&kernel::Out { now: ns(out.now), ack: out.ack, tsval, field: out.field, ..kernel::Out::default() })
             }
         }
     }

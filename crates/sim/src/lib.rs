@@ -5,7 +5,6 @@ pub mod endpoint;
 pub mod engine;
 mod event;
 pub mod flow;
-pub mod histogram;
 pub mod holder;
 pub mod link;
 pub mod metrics;

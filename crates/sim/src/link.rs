@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 
 use lowtide_net::{Drop, Fate, Impairments, Packet as _, Queue, RateTrace, Transmitter};
+use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
-use crate::histogram::Histogram;
 use crate::packet::Packet;
 
 /// Packets under way, by arrival; one event pends for the first of them.

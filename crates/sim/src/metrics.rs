@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use lowtide_cc::Snapshot;
-use lowtide_scenario::result::{Delays, Lengths, Rtts, jain};
+use lowtide_scenario::result::{Delays, Lengths, Rtts, Transfers, jain};
 use lowtide_scenario::{Bottleneck, FlowPoint, FlowResult, QueuePoint, Series};
+use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::flow::Flow;
-use crate::histogram::Histogram;
 use crate::link::{Link, Stage};
 use crate::traffic::Row;
 use crate::world::Observer;
@@ -192,7 +192,10 @@ pub fn flow_result(row: usize, info: &Row, group: &str, flows: &[Flow], measured
     let single = mine().count() == 1;
     let mut rtt = Histogram::default();
     mine().for_each(|flow| rtt.merge(&flow.stats.rtt));
-    let completions: Vec<f64> = mine().filter_map(|flow| flow.stats.completed.map(|at| at.since(flow.spec.start).secs_f64())).collect();
+    let counted = || mine().filter(|flow| flow.is_transfer() && flow.spec.start >= measured.0 && flow.spec.start < measured.1);
+    let completions: Vec<f64> = counted().filter_map(|flow| Some(flow.stats.completed?.since(flow.spec.start).secs_f64())).collect();
+    let unfinished = counted().count() - completions.len();
+    let transfers = mine().any(Flow::is_transfer).then(|| Transfers::new(&completions, unfinished as u64));
     let bytes: u64 = mine().map(|flow| flow.delivered() - flow.stats.delivered_before).sum();
     // A transfer's life ends with it; rows of many transfers live until they stop.
     let stop = mine().filter_map(|flow| flow.stats.completed).max().filter(|_| single).unwrap_or(info.stop);
@@ -216,7 +219,8 @@ pub fn flow_result(row: usize, info: &Row, group: &str, flows: &[Flow], measured
             p99: rtt.quantile(0.99).millis_f64(),
             max: rtt.max().millis_f64(),
         },
-        completion_s: (!completions.is_empty()).then(|| completions.iter().sum::<f64>() / completions.len() as f64),
+        completion_s: transfers.and_then(|transfers| transfers.mean_s()),
+        transfers,
         jitter_ms: mine().next().filter(|flow| flow.is_datagrams()).map(|flow| flow.stats.jitter / 1e6),
     }
 }

@@ -67,7 +67,7 @@ fn a_short_transfer_alone_takes_six_round_trips_and_its_serialisation() {
     // Bagnulo 2023, Table 1: 0.62 s at 100 ms. 189 segments, an initial window of 10: the handshake, then 10, 20, 40, 80 and 39
     // segments, and 39 frames of 0.58 ms.
     let finite = "traffic = { kind = \"finite\", bytes = 262000 }\ntcp = { mss = 1390 }\n";
-    let alone = summary(&scenario(100.0, 500.0, 3.0, &flow("short", "cubic", finite)));
+    let alone = summary(&Scenario { warmup_s: 0.0, ..scenario(100.0, 500.0, 3.0, &flow("short", "cubic", finite)) });
     let completion = alone.flows[0].completion_s.expect("it completes");
     assert!((completion - 0.62).abs() < 0.02, "{completion}");
 }
@@ -77,7 +77,7 @@ fn a_short_transfer_alone_takes_six_round_trips_and_its_serialisation() {
 fn the_published_module_alone_carries_nine_tenths() {
     let held = |params: &str| {
         format!(
-            "[[flows]]\nname = \"low\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ target = \"rledbat-s0\", params = {{ {params} }} }}\n"
+            "[[flows]]\nname = \"low\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ algorithm = \"rledbat-s0\", params = {{ {params} }} }}\n"
         )
     };
     for params in ["", "forgets_on_decrease = false"] {
@@ -176,7 +176,7 @@ fn newrenos_sawtooth_has_the_period_of_its_window() {
 
 #[test]
 fn a_receiver_holds_a_cubic_sender_back() {
-    let low = "kind = \"rledbat\"\nreceiver = { target = \"ledbat_pp\" }";
+    let low = "kind = \"rledbat\"\nreceiver = { algorithm = \"ledbat_pp-burst\" }";
     let alone = summary(&scenario(50.0, 500.0, 100.0, &flow("low", "cubic", low)));
     assert!(alone.bottlenecks[0].utilisation > 0.8, "{alone:#?}");
     assert!(alone.bottlenecks[0].queue_delay_ms.p95 < 90.0, "{alone:#?}");

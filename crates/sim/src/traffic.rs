@@ -118,7 +118,7 @@ fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, Scena
         stack.echo_marks_for(control.as_ref());
     }
     let held_by =
-        flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (profile(&r.target), Params::from(r.params.clone())));
+        flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (r.algorithm.clone(), Params::from(r.params.clone())));
     if let Some((profile, params)) = &held_by {
         Holder::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| at("receiver", e.to_string()))?;
     }
@@ -143,16 +143,6 @@ fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, Scena
         initial_window: flow.tcp.initial_window.map(|segments| u64::from(segments) * u64::from(wire.mss)),
         seed: 0,
     })
-}
-
-/// A target as `lowtide run` names it is short for a profile, the kernel's form of it too.
-fn profile(target: &str) -> String {
-    let (name, host) = target.split_once(':').map_or((target, String::new()), |(name, host)| (name, format!(":{host}")));
-    match name {
-        "ledbat_pp" => format!("rledbat{host}"),
-        "enhanced" => format!("rledbat-enhanced{host}"),
-        _ => target.to_owned(),
-    }
 }
 
 fn app(flow: &Flow) -> Result<App, String> {

@@ -25,7 +25,7 @@ fn a_packet_of_a_run_under_way_allocates_nothing() {
         (long, "cc = \"ledbat_pp\"\ncount = 2"),
         (long, "cc = \"bbr1\"\ncount = 2"),
         (long, "cc = \"bbr2\"\ncount = 2"),
-        (long, "cc = \"cubic\"\nkind = \"rledbat\"\nreceiver = { target = \"enhanced\" }"),
+        (long, "cc = \"cubic\"\nkind = \"rledbat\"\nreceiver = { algorithm = \"ledbat_pp-enhanced-burst\" }"),
         (long, "cc = \"libutp\"\nkind = \"utp\"\ncount = 2"),
         ("{ kind = \"codel\" }", "cc = \"cubic\"\ncount = 2"),
         ("{ kind = \"fq_codel\" }", "cc = \"cubic\"\ncount = 2"),

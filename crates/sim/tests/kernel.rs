@@ -6,7 +6,7 @@ fn run(target: &str, rtt_ms: f64, buffer_ms: f64, others: &str, seed: u64) -> Su
     let text = format!(
         "duration_s = 100.0\nwarmup_s = 20.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}\n\
          queue = {{ kind = \"drop_tail\", ms = {buffer_ms} }}\n\
-         [[flows]]\nname = \"low\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ target = \"{target}\" }}\n{others}"
+         [[flows]]\nname = \"low\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ algorithm = \"{target}\" }}\n{others}"
     );
     let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
     lowtide_sim::run(&scenario, seed, false).unwrap_or_else(|e| panic!("{e}")).summary
@@ -14,7 +14,7 @@ fn run(target: &str, rtt_ms: f64, buffer_ms: f64, others: &str, seed: u64) -> Su
 
 /// Both targets on one line beside `others`, ours and the kernel's.
 fn compare(rtt_ms: f64, buffer_ms: f64, others: &str, check: impl Fn(&Summary, &Summary, &str)) {
-    for target in ["ledbat_pp", "enhanced"] {
+    for target in ["ledbat_pp-burst", "ledbat_pp-enhanced-burst"] {
         let kernel = format!("{target}:kernel");
         let [ours, theirs] = [target, &kernel].map(|target| run(target, rtt_ms, buffer_ms, &others.replace("TARGET", target), 1));
         check(&ours, &theirs, target);
@@ -51,7 +51,7 @@ fn beside_cubic_they_get_the_same_out_of_the_way() {
 fn beside_cubic_in_a_short_buffer_they_get_the_same_in_the_mean() {
     let cubic = "[[flows]]\nname = \"tcp\"\ncc = \"cubic\"\nstart_jitter_s = 0.1\n";
     let mean = |target: &str| (1..=16).map(|seed| run(target, 50.0, 30.0, cubic, seed).flows[0].share).sum::<f64>() / 16.0;
-    let (ours, theirs) = (mean("ledbat_pp"), mean("ledbat_pp:kernel"));
+    let (ours, theirs) = (mean("ledbat_pp-burst"), mean("ledbat_pp-burst:kernel"));
     assert!((ours - theirs).abs() <= 0.05, "{ours} here, {theirs} in the kernel");
 }
 
@@ -65,7 +65,7 @@ fn beside_page_loads_they_yield_and_come_back_the_same() {
 /// Which of two gets more depends on how their slowdowns fall; together they must use the same, and neither starves.
 #[test]
 fn two_of_them_share_what_there_is() {
-    let late = "[[flows]]\nname = \"late\"\nkind = \"rledbat\"\ncc = \"cubic\"\nstart_s = 10.0\nreceiver = { target = \"TARGET\" }\n";
+    let late = "[[flows]]\nname = \"late\"\nkind = \"rledbat\"\ncc = \"cubic\"\nstart_s = 10.0\nreceiver = { algorithm = \"TARGET\" }\n";
     compare(50.0, 200.0, late, |ours, theirs, target| {
         let sum = |s: &Summary| s.flows.iter().map(|f| f.share).sum::<f64>();
         assert!((sum(ours) - sum(theirs)).abs() < 0.03, "{target}: {} here, {} in the kernel", sum(ours), sum(theirs));
@@ -78,12 +78,12 @@ fn what_the_kernel_does_not_have_is_refused() {
     let text = |target: &str| {
         format!(
             "duration_s = 1.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 20.0\nqueue = {{ kind = \"drop_tail\", ms = 50 }}\n\
-         [[flows]]\nname = \"low\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ target = \"{target}\" }}\n"
+         [[flows]]\nname = \"low\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ algorithm = \"{target}\" }}\n"
         )
     };
-    for target in ["rledbat-s0:kernel", "rledbat:kernal", "enhanced:"] {
+    for target in ["rledbat-s0:kernel", "ledbat_pp:kernal", "ledbat_pp-enhanced-burst:"] {
         let scenario = Scenario::parse(&text(target)).unwrap_or_else(|e| panic!("{e}"));
         let message = lowtide_sim::run(&scenario, 1, false).expect_err(target).to_string();
-        assert!(message.contains("low") && message.contains("rledbat"), "{target}: {message}");
+        assert!(message.contains("low") && message.contains("ledbat_pp"), "{target}: {message}");
     }
 }

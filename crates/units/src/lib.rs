@@ -1,7 +1,10 @@
-//! Time, span and rate: the three quantities every other crate speaks in.
+//! Time, span and rate: the three quantities every other crate speaks in; and how many of them are summed up.
 //!
 //! Nanoseconds and bits per second inside; people see ms and Mbit/s. No clock is read here:
 //! a [`Time`] can only be made from a number that somebody who owns a clock passed in.
+
+pub mod histogram;
+pub mod statistics;
 
 use std::fmt;
 use std::iter::Sum;

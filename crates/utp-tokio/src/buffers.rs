@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn bytes_are_copied_across_the_end_of_the_ring() {
         let mut sending = Sending::default();
-        let stream: Vec<u8> = (0..100_000u32).map(|n| (n * 31 >> 3) as u8).collect();
+        let stream: Vec<u8> = (0..100_000u32).map(|n| ((n * 31) >> 3) as u8).collect();
         let mut written = 0;
         for (acked, write) in [(0, 1500), (1400, 1000), (2400, 1490), (3000, 60), (3900, 1480)] {
             sending.forget_before(acked);

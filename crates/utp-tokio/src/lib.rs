@@ -53,4 +53,4 @@ mod udp;
 
 pub use options::{Options, OptionsError};
 pub use socket::{UtpListener, UtpSocket};
-pub use stream::{Info, UtpStream};
+pub use stream::{Info, UtpStream, Watch};

@@ -28,13 +28,10 @@ impl UtpSocket {
     pub fn bind(address: SocketAddr, options: Options) -> io::Result<UtpSocket> {
         options.check().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
         let port = Arc::new(Port::new(Udp::bind(address, options.udp_buffer)?, options));
-        let task = tokio::spawn(driver::run(Arc::clone(&port))).abort_handle();
-        Ok(UtpSocket::of(port, task))
-    }
-
-    fn of(port: Arc<Port>, task: AbortHandle) -> UtpSocket {
+        // Counted before the task looks for the first time.
         port.handles.fetch_add(1, Ordering::AcqRel);
-        UtpSocket { port, task }
+        let task = tokio::spawn(driver::run(Arc::clone(&port))).abort_handle();
+        Ok(UtpSocket { port, task })
     }
 
     /// The address that is bound.
@@ -72,6 +69,11 @@ impl UtpSocket {
         }
     }
 
+    /// Whether the port's task has ended, with the runtime or by [`abort`](UtpSocket::abort).
+    pub fn is_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Ends the port at once: nothing is sent any more, and its streams wait for ever.
     pub fn abort(self) {
         self.task.abort();
@@ -80,7 +82,8 @@ impl UtpSocket {
 
 impl Clone for UtpSocket {
     fn clone(&self) -> UtpSocket {
-        UtpSocket::of(Arc::clone(&self.port), self.task.clone())
+        self.port.handles.fetch_add(1, Ordering::AcqRel);
+        UtpSocket { port: Arc::clone(&self.port), task: self.task.clone() }
     }
 }
 

@@ -42,6 +42,34 @@ pub struct Info {
     pub close_reason: Option<u16>,
 }
 
+/// A look at a connection's state; it keeps nothing alive but that state.
+#[derive(Clone, Debug)]
+pub struct Watch(Arc<Member>);
+
+impl Watch {
+    /// How it goes, or went.
+    pub fn info(&self) -> Info {
+        Info::of(&self.0)
+    }
+}
+
+impl Info {
+    fn of(member: &Member) -> Info {
+        let end = member.lock();
+        let protocol = &end.protocol;
+        Info {
+            srtt: protocol.srtt(),
+            in_flight: protocol.in_flight(),
+            delivered: protocol.delivered(),
+            received: protocol.received(),
+            packet: protocol.packet(),
+            stats: protocol.stats(),
+            control: protocol.snapshot(),
+            close_reason: protocol.close_reason(),
+        }
+    }
+}
+
 impl UtpStream {
     pub(crate) fn new(member: Arc<Member>) -> UtpStream {
         UtpStream { member }
@@ -72,18 +100,11 @@ impl UtpStream {
 
     /// How it goes.
     pub fn info(&self) -> Info {
-        let end = self.member.lock();
-        let protocol = &end.protocol;
-        Info {
-            srtt: protocol.srtt(),
-            in_flight: protocol.in_flight(),
-            delivered: protocol.delivered(),
-            received: protocol.received(),
-            packet: protocol.packet(),
-            stats: protocol.stats(),
-            control: protocol.snapshot(),
-            close_reason: protocol.close_reason(),
-        }
+        Info::of(&self.member)
+    }
+    /// Looks at the connection while the stream is in other hands.
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.member))
     }
 
     fn queue(&self, end: &mut End) {

@@ -176,3 +176,13 @@ async fn options_that_cannot_be_had_are_told_in_one_line() {
     let error = UtpSocket::bind(any_port("127.0.0.1"), wrong).expect_err("no such control").to_string();
     assert!(error.contains("ledbatt") && error.contains("ledbat_pp"), "{error}");
 }
+
+/// On threads of its own a port's task may look before its socket is handed out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_lives_from_its_first_moment() {
+    for _ in 0..500 {
+        let socket = UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback");
+        tokio::task::yield_now().await;
+        assert!(!socket.is_ended());
+    }
+}

@@ -8,7 +8,7 @@ mod registry;
 
 pub use control::{Ack, Cause, Congestion, Control, Restart, Shown, Start};
 pub use phase::Phase;
-pub use receiver::{Flow, In, Out, Path, Seen};
+pub use receiver::{Flow, In, Out, Path, Report};
 pub use registry::{CONTROLS, PROFILES, Profile, UnknownProfile, by_name};
 
 /// No sample, no time: what the C code calls unknown.

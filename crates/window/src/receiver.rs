@@ -18,6 +18,10 @@ pub struct Out {
     pub ack: u32,
     /// The TSval, zero without timestamps.
     pub tsval: u32,
+    /// Segments that the kernel had sent before.
+    pub before: u32,
+    /// Segments that this is; zero with `before` zero: they are not counted.
+    pub segs: u32,
     /// The kernel's own window field.
     pub field: u16,
     /// It carries payload.
@@ -30,8 +34,6 @@ pub struct Out {
 pub struct In {
     /// ns.
     pub now: u64,
-    /// The path's smoothed RTT, ns.
-    pub srtt: u64,
     /// The first byte.
     pub seq: u32,
     /// Bytes of payload.
@@ -48,18 +50,18 @@ pub struct In {
     pub ce: bool,
 }
 
-/// `struct rx_seen`: what an incoming segment told.
+/// `struct rx_report`: what an incoming segment says.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
+pub struct Report {
     /// The RTT sample in ns, or [`UNKNOWN`].
     pub rtt: u64,
     /// When the segment was permitted, or [`UNKNOWN`].
     pub sent: u64,
     /// New bytes.
     pub got: u32,
-    /// Entirely below what had been received.
-    pub old: bool,
+    /// Old, or nothing that the peer may have sent: it changed nothing.
+    pub ignored: bool,
     /// A loss that begins an episode.
     pub lost: bool,
     /// A CE mark that begins one.
@@ -84,19 +86,21 @@ struct RawRx {
 }
 
 unsafe extern "C" {
-    fn lowtide_path_new(algorithm: u32, target: u64, burst: u32, enhanced: u8) -> *mut RawPath;
+    fn lowtide_path_new(algorithm: u32, target: u64, burst: u32, report: u32, enhanced: u8) -> *mut RawPath;
     fn lowtide_path_free(path: *mut RawPath);
     fn lowtide_path_show(path: *const RawPath, shown: *mut Shown);
     fn lowtide_path_srtt(path: *const RawPath) -> u64;
     fn lowtide_path_flows(path: *const RawPath) -> u32;
-    fn lowtide_path_receive(path: *mut RawPath, rx: *mut RawRx, seen: *const Seen, now: u64);
-    fn lowtide_rx_new(now: u64, mss: u32, ws: u8, timestamps: u8) -> *mut RawRx;
+    fn lowtide_path_receive(path: *mut RawPath, rx: *mut RawRx, report: *const Report, now: u64) -> i32;
+    fn lowtide_rx_new(now: u64, mss: u32, most: u32, ws: u8, timestamps: u8) -> *mut RawRx;
     fn lowtide_rx_free(rx: *mut RawRx);
     fn lowtide_rx_send(rx: *mut RawRx, out: *const Out) -> u16;
-    fn lowtide_rx_receive(rx: *mut RawRx, input: *const In, seen: *mut Seen);
+    fn lowtide_rx_receive(rx: *mut RawRx, input: *const In, report: *mut Report);
     fn lowtide_rx_edge(rx: *const RawRx) -> u32;
-    fn lowtide_rx_share(rx: *const RawRx) -> u32;
-    fn lowtide_rx_set_share(rx: *mut RawRx, share: u32);
+    fn lowtide_rx_flow_window(rx: *const RawRx) -> u32;
+    fn lowtide_rx_tear(rx: *mut RawRx, now: u64);
+    fn lowtide_rx_set_srtt(rx: *mut RawRx, srtt: u64);
+    fn lowtide_rx_set_flow_window(rx: *mut RawRx, bytes: u32);
 }
 
 /// The flows of one group to one remote address (bpf/path.h).
@@ -110,13 +114,13 @@ impl Path {
     /// A path whose flows share a window of that profile.
     pub fn new(profile: &Profile) -> Path {
         // SAFETY: see `Send`.
-        Path(owned(unsafe { lowtide_path_new(profile.number, 0, profile.burst, u8::from(profile.enhanced)) }))
+        Path(owned(unsafe { lowtide_path_new(profile.number, 0, profile.burst, profile.report_ns, u8::from(profile.enhanced)) }))
     }
 
-    /// A segment of `flow` arrived; sets the flow's share.
-    pub fn receive(&mut self, flow: &mut Flow, seen: &Seen, now: u64) {
+    /// A segment of `flow` arrived, which said `report`; sets the flow's window. False if it is kept for the next report, or was ignored.
+    pub fn receive(&mut self, flow: &mut Flow, report: &Report, now: u64) -> bool {
         // SAFETY: see `Send`.
-        unsafe { lowtide_path_receive(self.0.as_ptr(), flow.0.as_ptr(), seen, now) }
+        unsafe { lowtide_path_receive(self.0.as_ptr(), flow.0.as_ptr(), report, now) != 0 }
     }
 
     /// What its control shows; all zero before the first segment.
@@ -180,10 +184,15 @@ pub struct Flow(NonNull<RawRx>);
 unsafe impl Send for Flow {}
 
 impl Flow {
-    /// A flow just established.
+    /// A flow just established, with segments of `mss` bytes, whose peer may send whatever a TCP segment can hold.
     pub fn new(now: u64, mss: u32, scale: u8, timestamps: bool) -> Flow {
+        Flow::bounded(now, mss, 65_535, scale, timestamps)
+    }
+
+    /// A flow just established, whose peer was told to send at most `most` bytes a segment.
+    pub fn bounded(now: u64, mss: u32, most: u32, scale: u8, timestamps: bool) -> Flow {
         // SAFETY: see `Send`.
-        Flow(owned(unsafe { lowtide_rx_new(now, mss, scale, u8::from(timestamps)) }))
+        Flow(owned(unsafe { lowtide_rx_new(now, mss, most, scale, u8::from(timestamps)) }))
     }
 
     /// An outgoing segment: the window field to send.
@@ -193,11 +202,11 @@ impl Flow {
     }
 
     /// An incoming segment with payload.
-    pub fn receive(&mut self, input: &In) -> Seen {
-        let mut seen = Seen::default();
+    pub fn receive(&mut self, input: &In) -> Report {
+        let mut report = Report::default();
         // SAFETY: see `Send`.
-        unsafe { lowtide_rx_receive(self.0.as_ptr(), input, &mut seen) };
-        seen
+        unsafe { lowtide_rx_receive(self.0.as_ptr(), input, &mut report) };
+        report
     }
 
     /// The right edge on the wire.
@@ -207,15 +216,27 @@ impl Flow {
     }
 
     /// Bytes it may have in flight.
-    pub fn share(&self) -> u32 {
+    pub fn window(&self) -> u32 {
         // SAFETY: see `Send`.
-        unsafe { lowtide_rx_share(self.0.as_ptr()) }
+        unsafe { lowtide_rx_flow_window(self.0.as_ptr()) }
     }
 
-    /// Sets its share, for hosts without a path.
-    pub fn set_share(&mut self, share: u32) {
+    /// Writes half of the next record, at `now` ns: what a reader on another processor may meet.
+    pub fn tear(&mut self, now: u64) {
         // SAFETY: see `Send`.
-        unsafe { lowtide_rx_set_share(self.0.as_ptr(), share) }
+        unsafe { lowtide_rx_tear(self.0.as_ptr(), now) }
+    }
+
+    /// Sets the smoothed RTT in ns, for hosts without a path.
+    pub fn set_srtt(&mut self, srtt: u64) {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_rx_set_srtt(self.0.as_ptr(), srtt) }
+    }
+
+    /// Sets them, for hosts without a path.
+    pub fn set_window(&mut self, bytes: u32) {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_rx_set_flow_window(self.0.as_ptr(), bytes) }
     }
 }
 
@@ -228,6 +249,6 @@ impl Drop for Flow {
 
 impl fmt::Debug for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Flow {{ edge: {}, share: {} }}", self.edge(), self.share())
+        write!(f, "Flow {{ edge: {}, window: {} }}", self.edge(), self.window())
     }
 }

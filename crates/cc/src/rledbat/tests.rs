@@ -245,7 +245,9 @@ fn looped(profile: &str, base_ms: u64, sender_segments: u64) -> Loop<Box<dyn Con
 /// Alone on 20 Mbit/s: the receiver fills the line, at the target's delay or below.
 #[test]
 fn alone_it_uses_the_line_within_its_target() {
-    for (profile, base, least, target) in [("rledbat", 20, 0.90, 60), ("rledbat-enhanced", 20, 0.88, 20), ("rledbat-fig2", 20, 0.85, 60)] {
+    for (profile, base, least, target) in
+        [("ledbat_pp-burst", 20, 0.90, 60), ("ledbat_pp-enhanced-burst", 20, 0.88, 20), ("rledbat-fig2", 20, 0.85, 60)]
+    {
         let mut flow = looped(profile, base, 10_000);
         let mut delays = Vec::new();
         flow.run(Time::from_millis(20_000), |_, _| {});
@@ -289,7 +291,7 @@ fn it_holds_the_window_that_a_sender_would() {
     let params = Params::from_toml("slowdowns = false\nburst_segments = 0.0").expect("TOML");
     let start = Start { mss: SEGMENT as u32, ..Start::default() };
     for base_ms in [20, 60] {
-        let mut flow = Loop::new(build("rledbat", &params, &start, 7).expect("a profile"), base_ms, 10_000);
+        let mut flow = Loop::new(build("ledbat_pp-burst", &params, &start, 7).expect("a profile"), base_ms, 10_000);
         let (mut ours, mut seen) = (Vec::new(), 0);
         flow.run(Time::from_millis(30_000), |f, _| {
             if f.delivered > seen {
@@ -309,7 +311,7 @@ fn it_holds_the_window_that_a_sender_would() {
 /// tick of the labels; growth goes on for an RTT after that, at a gain of 1/6.
 #[test]
 fn the_window_does_not_grow_while_it_is_not_the_limit() {
-    let mut flow = looped("rledbat", 20, 10);
+    let mut flow = looped("ledbat_pp-burst", 20, 10);
     flow.run(Time::from_millis(60_000), |f, now| {
         let segments = f.receiver.window() as f64 / SEGMENT as f64;
         assert!(segments <= 13.0 * (1.0 + 1.0 / 6.0), "{segments:.2} segments at {now}");
@@ -332,9 +334,9 @@ fn the_edge_rule_measures_the_true_rtt() {
 #[test]
 fn an_unknown_profile_or_parameter_is_named() {
     let start = Start::default();
-    assert!(build("rledbatt", &Params::default(), &start, 7).expect_err("misspelt").to_string().contains("rledbat-enhanced"));
+    assert!(build("rledbatt", &Params::default(), &start, 7).expect_err("misspelt").to_string().contains("ledbat_pp-enhanced"));
     let params = Params::from_toml("targett_ms = 1").expect("TOML");
-    assert!(build("rledbat", &params, &start, 7).expect_err("misspelt").to_string().contains("target_ms"));
+    assert!(build("ledbat_pp", &params, &start, 7).expect_err("misspelt").to_string().contains("target_ms"));
 }
 
 proptest! {

@@ -15,7 +15,7 @@ use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params};
 use crate::round::Round;
 pub use config::{Config, Decrease, RampExit};
-pub use slowdown::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, PERIOD};
+pub use slowdown::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, SLOWDOWN_INTERVAL_FACTOR};
 
 /// Segments in the initial window, at the floor and during a freeze (-01 §4.4).
 const MIN_SEGMENTS: u32 = 2;
@@ -68,7 +68,11 @@ pub struct LedbatPp {
 enum Phase {
     InitialSlowStart,
     Avoidance,
-    Freeze { end: Time },
+    /// At a receiver: a slowdown has begun, what was permitted before is still arriving.
+    Drain,
+    Freeze {
+        end: Time,
+    },
     Ramp,
     SlowStartAfterTimeout,
 }
@@ -78,6 +82,7 @@ impl Phase {
         match self {
             Phase::InitialSlowStart => "slow_start",
             Phase::Avoidance => "avoidance",
+            Phase::Drain => "drain",
             Phase::Freeze { .. } => "freeze",
             Phase::Ramp => "ramp",
             Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
@@ -177,7 +182,7 @@ impl LedbatPp {
 
     fn on_loss(&mut self, event: &Congestion) {
         match self.phase {
-            Phase::Freeze { .. } => {
+            Phase::Drain | Phase::Freeze { .. } => {
                 if !self.saved_halved {
                     self.ssthresh = (self.saved / 2.0).max(self.floor());
                     self.saved_halved = true;
@@ -233,7 +238,7 @@ impl Controller for LedbatPp {
         match self.phase {
             Phase::InitialSlowStart => self.initial_slow_start(ack, queueing),
             Phase::Avoidance => self.avoid(ack, queueing),
-            Phase::Freeze { .. } => self.cwnd = self.floor(),
+            Phase::Drain | Phase::Freeze { .. } => self.cwnd = self.floor(),
             Phase::Ramp => self.ramp(ack, queueing),
             Phase::SlowStartAfterTimeout => self.slow_start_after_timeout(ack, queueing),
         }
@@ -254,7 +259,7 @@ impl Controller for LedbatPp {
         }
         self.current.clear();
         self.sampled = None;
-        if matches!(self.phase, Phase::InitialSlowStart | Phase::Freeze { .. }) {
+        if matches!(self.phase, Phase::InitialSlowStart | Phase::Drain | Phase::Freeze { .. }) {
             self.cwnd = self.cwnd.min(self.floor());
             return;
         }

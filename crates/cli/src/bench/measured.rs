@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lowtide_scenario::ResultDir;
 use lowtide_scenario::result::Lateness;
+use lowtide_units::statistics;
 use serde::Serialize;
 
 use super::suite::{Measure, Row, Table};
@@ -82,6 +83,6 @@ fn number<'a>(row: &Row, measure: &'a Measure, results: &[&ResultDir]) -> Result
         values::named(result, &measure.value).with_context(why)
     };
     let each = results.iter().map(value).collect::<Result<Vec<f64>>>()?;
-    let mean = (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64);
+    let mean = (!each.is_empty()).then(|| statistics::mean(&each));
     Ok(Number { measure, mean, met: mean.and_then(|mean| measure.met(mean)), each })
 }

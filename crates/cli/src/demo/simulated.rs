@@ -25,7 +25,7 @@ pub fn run() -> Result<Vec<Seen>> {
 fn held_back(mut scenario: Scenario) -> Scenario {
     for flow in scenario.flows.iter_mut().filter(|f| f.lab.lowtide) {
         flow.kind = Kind::Rledbat;
-        flow.receiver = Some(Receiver { target: format!("{}:kernel", flow.lab.target), params: Default::default() });
+        flow.receiver = Some(Receiver { algorithm: format!("{}:kernel", flow.lab.target), params: Default::default() });
     }
     scenario
 }

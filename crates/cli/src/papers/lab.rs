@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 use lowtide_scenario::Summary;
+use lowtide_units::statistics;
 
 use super::experiment::{Experiment, Extent, Point};
 use super::{Folders, jobs, measure};
@@ -93,9 +94,7 @@ impl Sample {
     fn of(runs: &[Summary], metric: &str) -> Option<Sample> {
         let each: Vec<f64> = runs.iter().map(|run| measure::of_run(run).named(metric)).collect::<Option<_>>()?;
         let n = each.len() as f64;
-        let mean = each.iter().sum::<f64>() / n;
-        let squares = each.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
-        Some(Sample { mean, error: (each.len() > 1).then(|| squares / (n - 1.0) / n) })
+        Some(Sample { mean: statistics::mean(&each), error: (each.len() > 1).then(|| statistics::deviation(&each).powi(2) / n) })
     }
 
     fn against(&self, lab: &Sample, point: Point, metric: &str, stalled: bool) -> Compared {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use lowtide_scenario::result::{Summary, jain};
+use lowtide_units::statistics;
 
 use super::experiment::{Experiment, Point};
 
@@ -65,7 +66,7 @@ impl Values {
 
 fn mean_of(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let all = values.collect::<Option<Vec<f64>>>()?;
-    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    (!all.is_empty()).then(|| statistics::mean(&all))
 }
 
 /// What one run measured.
@@ -92,7 +93,7 @@ pub fn of_run(run: &Summary) -> Values {
         put("fairness", jain(&flows.iter().map(|f| f.goodput_bps).collect::<Vec<_>>()));
         put("retransmits", sum(|f| f.retransmits as f64));
         if let Some(times) = flows.iter().map(|f| f.completion_s).collect::<Option<Vec<f64>>>() {
-            put("fct", times.iter().sum::<f64>() / times.len() as f64);
+            put("fct", statistics::mean(&times));
         }
     }
     let mut put = |metric: &str, value| values.whole.insert(metric.to_owned(), value);

@@ -196,11 +196,25 @@ fn tables(page: &mut Page, summary: &Summary) {
                 short(f.rtt_ms.p50),
                 short(f.rtt_ms.p95),
                 optional(f.completion_s),
+                f.transfers.map_or_else(|| "–".to_owned(), |t| t.unfinished.to_string()),
                 optional(f.jitter_ms),
             ]
         })
         .collect();
-    let head = ["flow", "group", "control", "Mbit/s", "share", "sent again", "RTT min ms", "median", "p95", "completion s", "jitter ms"];
+    let head = [
+        "flow",
+        "group",
+        "control",
+        "Mbit/s",
+        "share",
+        "sent again",
+        "RTT min ms",
+        "median",
+        "p95",
+        "completion s",
+        "unfinished",
+        "jitter ms",
+    ];
     page.heading("flows", "Flows").table(&head, &flows);
     let bottlenecks: Vec<Vec<String>> = summary
         .bottlenecks

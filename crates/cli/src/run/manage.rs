@@ -7,7 +7,8 @@ use std::process::Child;
 
 use anyhow::Context;
 use lowtide_kernel::cgroup::{self, Group};
-use lowtide_kernel::{Config, FlowSnapshot, Receiver, Sender, Totals};
+use lowtide_kernel::{Config, FlowSnapshot, Receiver, SendSnapshot, SendTotals, Sender, Totals};
+use lowtide_units::Span;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -17,7 +18,7 @@ use super::child;
 use super::meter::Meter;
 use super::signals::{self, Arrived, Signals};
 use super::what::{Origins, What};
-use crate::share::{self, Server};
+use crate::share::{self, Sending, Server};
 
 /// How often interfaces that are new are looked for, and rates measured. Milliseconds.
 const TICK_MS: u16 = 1000;
@@ -28,8 +29,8 @@ const REFUSES: &str = "this machine has what it takes, and still refuses (more: 
 /// Fields are dropped in this order: the programs let go before the group is removed.
 pub struct Managed {
     receiver: Receiver,
-    /// None where the kernel cannot hold uploads back.
-    sender: Option<Sender>,
+    /// Or why uploads are not held back.
+    sender: Result<Sender, String>,
     server: Server,
     group: Group,
     origins: Option<Origins>,
@@ -45,19 +46,16 @@ impl Managed {
             _ => Group::create(&config.name).context(REFUSES)?,
         };
         let receiver = Receiver::attach(group.path(), config).context(REFUSES)?;
-        let mut sender = match Sender::attach(group.path(), config) {
-            Ok(sender) => Some(sender),
-            Err(e) => {
-                super::say(format_args!("uploads are NOT held back: {e:#}"));
-                None
-            }
-        };
+        let mut sender = Sender::attach(group.path(), config).map_err(|e| format!("{e:#}"));
+        if let Err(why) = &sender {
+            super::say(format_args!("uploads are NOT held back: {why}"));
+        }
         let server = Server::open(&share::folder())?;
         let origins = match what {
             What::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
             _ => None,
         };
-        if let (Some(_), Some(sender)) = (&origins, &mut sender) {
+        if let (Some(_), Ok(sender)) = (&origins, &mut sender) {
             sender.take_over().context("uploads that are open already are not held back")?;
         }
         Ok(Managed { receiver, sender, server, group, origins })
@@ -79,6 +77,33 @@ impl Managed {
 
     pub fn totals(&self) -> anyhow::Result<Totals> {
         self.receiver.totals()
+    }
+
+    pub fn uploads(&self) -> anyhow::Result<Vec<SendSnapshot>> {
+        self.sender.as_ref().map_or_else(|_| Ok(Vec::new()), Sender::flows)
+    }
+
+    pub fn sent(&self) -> anyhow::Result<SendTotals> {
+        self.sender.as_ref().map_or_else(|_| Ok(SendTotals::default()), Sender::totals)
+    }
+
+    /// The same for people, without a rate.
+    pub fn sending(&self, totals: &SendTotals) -> Sending {
+        Sending {
+            control: self.sender.as_ref().ok().map(|s| s.name().to_owned()),
+            not_held_back: self.sender.as_ref().err().cloned(),
+            bytes: totals.bytes,
+            rate_bps: 0,
+            yielded_s: totals.yielded.secs_f64(),
+            added_delay_ms: totals.mean_queueing_delay.map(Span::millis_f64),
+            connections: totals.flows,
+            retransmissions: totals.retransmissions,
+            losses: totals.losses,
+            slowdowns: totals.slowdowns,
+            undone: totals.undone,
+            controls_refused: totals.refused,
+            connections_left_alone: totals.unmanaged,
+        }
     }
 
     pub fn interfaces(&self) -> usize {

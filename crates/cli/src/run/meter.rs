@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use lowtide_kernel::{FlowSnapshot, Totals};
+use lowtide_kernel::{FlowSnapshot, SendSnapshot, SendTotals, Totals};
 use lowtide_units::{Rate, Span};
 use serde::Serialize;
 
 use super::manage::Managed;
-use crate::share::{Flow, Group};
+use crate::share::{Direction, Flow, Group, Sending, WORTH_TELLING};
 
 /// What is due without being asked for is due this often; a rate is never over less than `SHORTEST`.
 const TICK: Duration = Duration::from_millis(1000);
@@ -29,6 +29,7 @@ pub struct Meter {
 struct Look {
     at: Instant,
     group: u64,
+    sent: u64,
     flows: HashMap<u64, u64>,
 }
 
@@ -36,7 +37,7 @@ impl Meter {
     /// From now on. `description` has what does not change.
     pub fn start(description: Group) -> Meter {
         let now = Instant::now();
-        let last = Look { at: now, group: 0, flows: HashMap::new() };
+        let last = Look { at: now, group: 0, sent: 0, flows: HashMap::new() };
         Meter { shown: description.clone(), description, started: now, ticked: now, last }
     }
 
@@ -63,7 +64,8 @@ impl Meter {
         if self.last.at.elapsed() < SHORTEST {
             return Ok(());
         }
-        let (totals, flows) = (managed.totals()?, managed.flows()?);
+        let (totals, received) = (managed.totals()?, managed.flows()?);
+        let (sending, sent) = (managed.sent()?, managed.uploads()?);
         let now = Instant::now();
         let span = Span::from_nanos(now.duration_since(self.last.at).as_nanos() as u64);
         self.shown = Group {
@@ -73,16 +75,31 @@ impl Meter {
             added_delay_ms: totals.mean_queueing_delay.map(Span::millis_f64),
             connections_left_alone: totals.unmanaged,
             interfaces: managed.interfaces(),
-            flows: flows.iter().map(|f| flow(f, self.last.flows.get(&f.cookie).copied().unwrap_or(0), span)).collect(),
+            sending: Sending { rate_bps: rate(sending.bytes, self.last.sent, span), ..managed.sending(&sending) },
+            flows: flows(&received, &sent, &self.last.flows, span),
             ..self.description.clone()
         };
-        self.last = look(now, &totals, &flows);
+        self.last = look(now, &totals, &sending, &self.shown.flows);
         Ok(())
     }
 }
 
-fn look(at: Instant, totals: &Totals, flows: &[FlowSnapshot]) -> Look {
-    Look { at, group: totals.bytes, flows: flows.iter().map(|f| (f.cookie, f.bytes)).collect() }
+fn look(at: Instant, totals: &Totals, sent: &SendTotals, flows: &[Flow]) -> Look {
+    Look { at, group: totals.bytes, sent: sent.bytes, flows: flows.iter().map(|f| (f.id, f.bytes)).collect() }
+}
+
+/// A cookie is counted up from nought: this bit is free.
+const UP: u64 = 1 << 63;
+
+/// Both directions of each connection that carries bytes worth telling of.
+fn flows(received: &[FlowSnapshot], sent: &[SendSnapshot], before: &HashMap<u64, u64>, span: Span) -> Vec<Flow> {
+    let since = |id| before.get(&id).copied().unwrap_or(0);
+    let down: HashMap<u64, u64> = received.iter().map(|f| (f.cookie, f.bytes)).collect();
+    let up: HashMap<u64, u64> = sent.iter().map(|f| (f.cookie, f.bytes)).collect();
+    let worth = |bytes: u64, other: Option<&u64>| bytes.saturating_mul(WORTH_TELLING) >= other.copied().unwrap_or(0);
+    let received = received.iter().filter(|f| worth(f.bytes, up.get(&f.cookie))).map(|f| flow(f, since(f.cookie), span));
+    let sent = sent.iter().filter(|f| f.bytes > 0 && worth(f.bytes, down.get(&f.cookie))).map(|f| upload(f, since(f.cookie | UP), span));
+    received.chain(sent).collect()
 }
 
 fn rate(bytes: u64, before: u64, span: Span) -> u64 {
@@ -92,6 +109,7 @@ fn rate(bytes: u64, before: u64, span: Span) -> u64 {
 fn flow(flow: &FlowSnapshot, before: u64, span: Span) -> Flow {
     Flow {
         id: flow.cookie,
+        direction: Direction::Down,
         local: flow.local.to_string(),
         remote: flow.remote.to_string(),
         bytes: flow.bytes,
@@ -106,6 +124,29 @@ fn flow(flow: &FlowSnapshot, before: u64, span: Span) -> Flow {
         retransmissions: flow.retransmissions,
         slowdowns: flow.slowdowns,
         mode: word(&flow.mode),
+        idle_s: flow.idle.secs_f64(),
+        age_s: flow.age.secs_f64(),
+    }
+}
+
+fn upload(flow: &SendSnapshot, before: u64, span: Span) -> Flow {
+    Flow {
+        id: flow.cookie | UP,
+        direction: Direction::Up,
+        local: flow.local.to_string(),
+        remote: flow.remote.to_string(),
+        bytes: flow.bytes,
+        rate_bps: rate(flow.bytes, before, span),
+        base_rtt_ms: flow.base_rtt.map(Span::millis_f64),
+        rtt_ms: flow.rtt.map(Span::millis_f64),
+        queueing_delay_ms: flow.queueing_delay.map(Span::millis_f64),
+        window_bytes: flow.window,
+        path_window_bytes: flow.path_window,
+        path_flows: flow.path_flows,
+        phase: word(&flow.phase),
+        retransmissions: flow.retransmissions,
+        slowdowns: flow.slowdowns,
+        mode: "sender".to_owned(),
         idle_s: flow.idle.secs_f64(),
         age_s: flow.age.secs_f64(),
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::user::Caller;
 use crate::human;
-use crate::share::Group;
+use crate::share::{Group, Sending, WORTH_TELLING};
 
 /// The JSON of `--json`; fields are only ever added.
 #[derive(Debug, Default, Serialize)]
@@ -39,6 +39,8 @@ pub struct Summary {
     pub retransmissions: u64,
     pub losses: u64,
     pub slowdowns: u64,
+    /// The same of what was sent.
+    pub sent: Sending,
     pub exit_code: u8,
 }
 
@@ -64,24 +66,49 @@ impl Summary {
             retransmissions: totals.retransmissions,
             losses: totals.losses,
             slowdowns: totals.slowdowns,
+            sent: Sending {
+                rate_bps: Rate::from_bytes_over(group.sending.bytes, Span::from_secs_f64(group.running_s)).bps(),
+                ..group.sending
+            },
             exit_code,
         }
     }
 }
 
+impl Summary {
+    fn line(&self, verb: &str, bytes: u64, rate_bps: u64, yielded_s: f64, delay_ms: Option<f64>) -> String {
+        format!(
+            "{verb} {} in {}, mean {}; yielded {}; added delay {} ms",
+            human::bytes(bytes),
+            human::span(self.seconds),
+            human::rate(rate_bps),
+            human::span(yielded_s),
+            human::ms(delay_ms),
+        )
+    }
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.bytes {
-            0 => write!(f, "nothing was received over TCP in {}", human::span(self.seconds))?,
-            bytes => write!(
-                f,
-                "received {} in {}, mean {}; yielded {}; added delay {} ms",
-                human::bytes(bytes),
-                human::span(self.seconds),
-                human::rate(self.mean_rate_bps),
-                human::span(self.yielded_s),
-                human::ms(self.added_delay_ms),
-            )?,
+        let down = self.bytes > 0 && self.bytes.saturating_mul(WORTH_TELLING) >= self.sent.bytes;
+        let up = self.sent.bytes > 0 && self.sent.bytes.saturating_mul(WORTH_TELLING) >= self.bytes;
+        let mut directions = Vec::new();
+        if down {
+            directions.push(self.line("received", self.bytes, self.mean_rate_bps, self.yielded_s, self.added_delay_ms));
+        }
+        if up {
+            directions.push(self.line("sent", self.sent.bytes, self.sent.rate_bps, self.sent.yielded_s, self.sent.added_delay_ms));
+        }
+        match directions.as_slice() {
+            [] if self.sent.not_held_back.is_some() => write!(f, "nothing was received over TCP in {}", human::span(self.seconds))?,
+            [] => write!(f, "nothing was received or sent over TCP in {}", human::span(self.seconds))?,
+            all => write!(f, "{}", all.join("; "))?,
+        }
+        if self.sent.not_held_back.is_some() {
+            write!(f, "; what it sent was NOT held back")?;
+        }
+        if self.sent.connections_left_alone > 0 {
+            write!(f, "; {} connection(s) kept their own congestion control", self.sent.connections_left_alone)?;
         }
         match self.connections_left_alone {
             0 => Ok(()),
@@ -141,7 +168,23 @@ mod tests {
         assert_eq!(summary(totals).to_string(), line);
         let left_alone = summary(Totals { unmanaged: 2, ..totals }).to_string();
         assert!(left_alone.starts_with(line) && left_alone.contains("2 connection(s) left alone"), "{left_alone}");
-        assert_eq!(summary(Totals::default()).to_string(), "nothing was received over TCP in 42.0 s");
+        assert_eq!(summary(Totals::default()).to_string(), "nothing was received or sent over TCP in 42.0 s");
+    }
+
+    #[test]
+    fn an_upload_has_its_part_of_the_line_and_a_reply_to_it_has_none() {
+        let sent = Sending { bytes: 105_000_000, rate_bps: 20_000_000, yielded_s: 3.0, added_delay_ms: Some(8.1), ..Sending::default() };
+        let up = "sent 105 MB in 42.0 s, mean 20.0 Mbit/s; yielded 3.0 s; added delay 8.1 ms";
+        let with = |bytes| Summary { sent: sent.clone(), ..summary(Totals { bytes, ..Totals::default() }) }.to_string();
+        assert_eq!(with(1000), up);
+        assert!(with(100_000_000).starts_with("received 100 MB") && with(100_000_000).ends_with(up), "{}", with(100_000_000));
+    }
+
+    #[test]
+    fn uploads_that_are_not_held_back_are_told() {
+        let sent = Sending { not_held_back: Some("no struct_ops".to_owned()), ..Sending::default() };
+        let line = Summary { sent, ..summary(Totals { bytes: 1000, ..Totals::default() }) }.to_string();
+        assert!(line.starts_with("received 1.00 kB") && line.contains("NOT held back"), "{line}");
     }
 
     #[test]

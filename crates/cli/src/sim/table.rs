@@ -37,10 +37,12 @@ pub fn one(summary: &Summary) -> String {
     for f in &summary.flows {
         let share = if summary.bottlenecks.is_empty() { "–".to_owned() } else { format!("{:.1} %", f.share * 100.0) };
         let done = f.completion_s.map_or_else(|| "–".to_owned(), human::span);
+        let left =
+            f.transfers.filter(|t| t.unfinished > 0).map(|t| format!("  {} of {} not done", t.unfinished, t.finished + t.unfinished));
         line_of(
             &mut text,
             format_args!(
-                "{:width$}  {:18} {:>12} {:>7} {:>8} {:>8} {:>8} {:>9}",
+                "{:width$}  {:18} {:>12} {:>7} {:>8} {:>8} {:>8} {:>9}{}",
                 f.name,
                 f.cc,
                 human::rate(f.goodput_bps as u64),
@@ -48,7 +50,8 @@ pub fn one(summary: &Summary) -> String {
                 human::ms(Some(f.rtt_ms.mean)),
                 human::ms(Some(f.rtt_ms.p95)),
                 f.retransmits,
-                done
+                done,
+                left.unwrap_or_default()
             ),
         );
     }

@@ -10,6 +10,7 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table, T
 
 use super::model::{self, Column, Model, Past};
 use crate::human;
+use crate::share::Direction;
 
 /// Columns of a small graph in the table.
 const GRAPH: usize = 8;
@@ -37,9 +38,9 @@ pub fn draw(frame: &mut Frame, model: &Model) {
 }
 
 fn head(model: &Model) -> Line<'static> {
-    let rate = model.groups.iter().map(|g| g.rate_bps).sum();
+    let rate = model.groups.iter().map(|g| g.rate_bps + g.sending.rate_bps).sum();
     let flows: usize = model.groups.iter().map(|g| g.flows.len()).sum();
-    let yielded: f64 = model.groups.iter().map(|g| g.yielded_s).sum();
+    let yielded: f64 = model.groups.iter().map(|g| g.yielded_s + g.sending.yielded_s).sum();
     Line::from(format!(
         "lowtide: {} group(s), {flows} connection(s), {}, yielded {}",
         model.groups.len(),
@@ -84,7 +85,10 @@ fn cells<'a>(row: &model::Row, past: Option<&Past>, width: usize) -> [Line<'a>; 
     let graph = |values: Option<&VecDeque<u64>>, least| values.map(|v| small_graph(v, least)).unwrap_or_default();
     [
         Line::from(human::head(&row.group.name, 8)),
-        Line::from(human::tail(&flow.remote, width)),
+        Line::from(match flow.direction {
+            Direction::Up => format!("→ {}", human::tail(&flow.remote, width.saturating_sub(2))),
+            Direction::Down => human::tail(&flow.remote, width),
+        }),
         right(human::short(flow.rate_bps)),
         Line::from(graph(past.map(|p| &p.rate_bps), LEAST_RATE_BPS)).fg(Color::Cyan),
         right(human::ms(flow.queueing_delay_ms)),
@@ -106,7 +110,12 @@ fn small_graph(values: &VecDeque<u64>, least: u64) -> String {
 
 fn draw_detail(frame: &mut Frame, area: Rect, row: &model::Row, past: Option<&Past>) {
     let flow = row.flow;
-    let block = Block::new().borders(Borders::TOP).title(format!(" {} ← {} ", flow.local, flow.remote));
+    let block = Block::new().borders(Borders::TOP).title(format!(
+        " {} {} {} ",
+        flow.local,
+        if flow.direction == Direction::Up { "→" } else { "←" },
+        flow.remote
+    ));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let [text, graphs] = Layout::vertical([Constraint::Length(3), Constraint::Min(0)]).areas(inner);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use lowtide_cc::delay::{BaseDelay, CurrentDelay};
 use lowtide_cc::params::{ParamError, Params, require};
-use lowtide_cc::scavenger::ledbat_pp::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, PERIOD};
+use lowtide_cc::scavenger::ledbat_pp::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, SLOWDOWN_INTERVAL_FACTOR};
 use lowtide_cc::{Ack, Cause, Congestion, Restart, Snapshot};
 use lowtide_cc::{Controller, Start};
 
@@ -155,7 +155,7 @@ impl Published {
     /// Back at the threshold, the slowdown is over: the next one is due nine times its length from now.
     fn time_next_slowdown(&mut self, now: Time) {
         if self.cwnd >= self.ssthresh && !self.timed && now > self.slowdown_start {
-            self.slowdown_due = Some(now + now.since(self.slowdown_start) * PERIOD);
+            self.slowdown_due = Some(now + now.since(self.slowdown_start) * SLOWDOWN_INTERVAL_FACTOR);
             self.timed = true;
         }
     }

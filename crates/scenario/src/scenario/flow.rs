@@ -97,8 +97,8 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receiver {
-    /// The window's algorithm: `ledbat_pp`, `enhanced` or a profile that the host knows.
-    pub target: String,
+    /// The profile of the window's algorithm; `lowtide sim --list` names them.
+    pub algorithm: String,
     /// Parameters of that algorithm; in the simulator only.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub params: toml::Table,
@@ -370,7 +370,7 @@ pub struct Lab {
 
 impl Default for Lab {
     fn default() -> Lab {
-        Lab { program: "curl".to_owned(), connections: 1, lowtide: false, target: "enhanced".to_owned() }
+        Lab { program: "curl".to_owned(), connections: 1, lowtide: false, target: "ledbat_pp-enhanced-burst".to_owned() }
     }
 }
 
@@ -383,7 +383,7 @@ impl Flow {
 
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.{key}", self.name), rule);
-        let held = "kind rledbat needs `receiver = { target = \"enhanced\" }`";
+        let held = "kind rledbat needs `receiver = { algorithm = \"ledbat_pp-enhanced-burst\" }`";
         rule(self.kind != Kind::Rledbat || self.receiver.is_some(), "receiver", held)?;
         rule(self.kind == Kind::Udp || !self.cc.is_empty(), "cc", "is missing; `lowtide sim --list` names the congestion controls")?;
         rule(self.start_s >= 0.0, "start_s", "must not be negative")?;

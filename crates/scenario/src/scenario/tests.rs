@@ -46,7 +46,8 @@ fn keys_are_set_by_name() {
 
 #[test]
 fn a_flow_made_plain_loses_its_receiver() {
-    let held = DEMO.replacen("cc = \"cubic\"", "cc = \"cubic\"\nkind = \"rledbat\"\nreceiver = { target = \"enhanced\" }", 1);
+    let held =
+        DEMO.replacen("cc = \"cubic\"", "cc = \"cubic\"\nkind = \"rledbat\"\nreceiver = { algorithm = \"ledbat_pp-enhanced-burst\" }", 1);
     let plain = Scenario::parse(&held).and_then(|s| s.with("flows.bulk.kind", "tcp".into())).expect("valid");
     assert_eq!(plain.flows[0].receiver, None);
     assert_eq!(Scenario::parse(&toml::to_string(&plain).expect("writable")).expect("valid"), plain);
@@ -77,7 +78,7 @@ fn errors_name_line_key_and_what_is_allowed() {
         ("cc = \"cubic\"", "cc = \"cubic\"\ndirection = \"up\"", "scenario line 13 key flows.bulk.direction: unknown variant", "`reverse`"),
         (
             "cc = \"cubic\"",
-            "cc = \"cubic\"\nreceiver = { target = \"enhanced\" }",
+            "cc = \"cubic\"\nreceiver = { algorithm = \"ledbat_pp-enhanced-burst\" }",
             "key flows.bulk.receiver: does nothing",
             "kind = \"rledbat\"",
         ),

@@ -12,6 +12,11 @@ pub struct Config {
     pub target_ms: f64,
     /// Use min(T, base RTT) as the target (Bagnulo 2023 §7). The gain keeps T.
     pub enhanced: bool,
+    /// The target is never below this (the draft has no such thing: 0): a host cannot tell a shorter delay from its own noise.
+    pub least_target_ms: f64,
+    /// The host is a receiver, whose reductions are paid with received bytes: a slowdown begins with a drain, and the window grows only while
+    /// it is the limit.
+    pub receiver: bool,
     /// Segments that one acknowledgement releases. They are a queue themselves to whoever comes behind them, but the first of
     /// them does not see it: the time of their transmission is left free below the target, where the host knows it. The draft has
     /// no such thing: 0.
@@ -60,6 +65,8 @@ impl Default for Config {
         Config {
             target_ms: 60.0,
             enhanced: false,
+            least_target_ms: 0.0,
+            receiver: false,
             burst_segments: 0.0,
             max_gain_divisor: 16.0,
             decrease_constant: 1.0,

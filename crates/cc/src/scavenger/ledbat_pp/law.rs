@@ -17,10 +17,11 @@ impl LedbatPp {
     }
 
     pub(super) fn target_ns(&self) -> f64 {
-        match self.base_ns() {
+        let target = match self.base_ns() {
             Some(base) if self.config.enhanced => self.full_target_ns().min(base),
             _ => self.full_target_ns(),
-        }
+        };
+        target.max(self.config.least_target_ms * 1e6)
     }
 
     /// The queueing delay of a burst's first segment at which its last bit is at the target. Below the time of the window's
@@ -42,9 +43,14 @@ impl LedbatPp {
         1.0 / divisor.clamp(1.0, self.config.max_gain_divisor)
     }
 
+    /// A sender's slow start may go on while half the window is in use; a receiver knows whether its window was the limit.
+    pub(super) fn may_slow_start(&self, ack: &Ack) -> bool {
+        ack.may_grow(self.cwnd(), !self.config.receiver)
+    }
+
     /// Times (1 + GAIN) per RTT, up to ssthresh (-01 §4.3).
     pub(super) fn slow_start(&mut self, ack: &Ack) {
-        if ack.may_grow(self.cwnd(), true) && self.cwnd < self.ssthresh {
+        if self.may_slow_start(ack) && self.cwnd < self.ssthresh {
             self.cwnd = (self.cwnd + self.gain() * ack.acked as f64).min(self.ssthresh);
         }
     }

@@ -4,7 +4,6 @@
 use lowtide_units::{Span, Time};
 
 use super::{LedbatPp, Phase, RampExit};
-use crate::controller::Controller;
 use crate::events::Ack;
 
 /// A slowdown holds the floor for this many RTTs (-01 §4.4).
@@ -12,7 +11,9 @@ pub const FREEZE_RTTS: u64 = 2;
 /// The first slowdown comes this many RTTs after the initial slow start (-01 §4.4).
 pub const FIRST_SLOWDOWN_RTTS: u64 = 2;
 /// The next slowdown comes this many times the last one's duration after it (-01 §4.4).
-pub const PERIOD: u64 = 9;
+pub const SLOWDOWN_INTERVAL_FACTOR: u64 = 9;
+/// A receiver's sender that has nothing to drain ends the drain after this many RTTs.
+const DRAIN_RTTS: u64 = 4;
 
 impl LedbatPp {
     /// Slowdowns fall due and freezes end by time. True if a slowdown starts here.
@@ -21,11 +22,19 @@ impl LedbatPp {
         match phase {
             Phase::Avoidance if !ack.in_recovery && self.next_slowdown.is_some_and(|t| ack.now >= t) => {
                 if self.uses_no_more_than_the_floor() {
-                    self.next_slowdown = Some(ack.now + ack.srtt * (2 * PERIOD));
+                    self.next_slowdown = Some(ack.now + ack.srtt * (2 * SLOWDOWN_INTERVAL_FACTOR));
                     return false;
                 }
                 self.start_slowdown(ack);
                 true
+            }
+            Phase::Drain if ack.drained => {
+                self.phase = Phase::Freeze { end: ack.now + ack.srtt * FREEZE_RTTS };
+                false
+            }
+            Phase::Drain if ack.now.since(self.slowdown_start) > ack.srtt * DRAIN_RTTS => {
+                self.phase = Phase::Ramp;
+                false
             }
             Phase::Freeze { end } if ack.now >= end && self.has_seen_the_drained_queue(ack) => {
                 self.phase = Phase::Ramp;
@@ -47,12 +56,15 @@ impl LedbatPp {
         self.slowdown_start = ack.now;
         self.drained = None;
         self.next_slowdown = None;
-        self.phase = Phase::Freeze { end: ack.now + ack.srtt * FREEZE_RTTS };
+        self.phase = if self.config.receiver { Phase::Drain } else { Phase::Freeze { end: ack.now + ack.srtt * FREEZE_RTTS } };
     }
 
     /// The smoothed RTT may be shorter than the old flight needs to drain: ask for one acknowledgement of something that
     /// was sent when no more than the floor was left.
     fn has_seen_the_drained_queue(&mut self, ack: &Ack) -> bool {
+        if self.config.receiver {
+            return true; // The drain came before the freeze.
+        }
         if self.drained.is_none() && ack.in_flight.saturating_sub(ack.acked) as f64 <= self.floor() {
             self.drained = Some(ack.delivered);
         }
@@ -61,7 +73,7 @@ impl LedbatPp {
 
     pub(super) fn end_slowdown(&mut self, now: Time) {
         let took = now.since(self.slowdown_start);
-        self.next_slowdown = self.config.slowdowns.then(|| now + took * PERIOD);
+        self.next_slowdown = self.config.slowdowns.then(|| now + took * SLOWDOWN_INTERVAL_FACTOR);
         self.phase = Phase::Avoidance;
     }
 
@@ -78,7 +90,7 @@ impl LedbatPp {
             return;
         }
         self.slow_start(ack);
-        if self.cwnd >= self.ssthresh || (!ack.may_grow(self.cwnd(), true) && self.is_overdue(ack)) {
+        if self.cwnd >= self.ssthresh || (!self.may_slow_start(ack) && self.is_overdue(ack)) {
             self.end_slowdown(ack.now);
         }
     }

@@ -1,6 +1,6 @@
 //! A log histogram of spans: fixed memory, one addition a sample, quantiles within 0.8 %. Knows nothing of what it counts.
 
-use lowtide_units::Span;
+use crate::Span;
 
 /// Buckets per doubling: a relative width of 1/64.
 const BITS: u32 = 6;

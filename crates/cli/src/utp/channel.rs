@@ -1,0 +1,304 @@
+//! Frames over a stream, in the clear or under a shared key (Noise NNpsk0, by `snow`). Knows no files.
+//!
+//! On the wire: eight bytes that say which of the two, then frames of a length of 16 bits and as many bytes. Under a key each is a Noise
+//! message. The first byte inside says whether bytes follow, a message, or nothing any more: an end that does not say so was cut off.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use sha2::{Digest, Sha256};
+use snow::StatelessTransportState;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+
+use super::messages::Message;
+
+const CLEAR: &[u8; 8] = b"lowtide0";
+const SEALED: &[u8; 8] = b"lowtide1";
+const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+/// How long an end waits for the other when there is nothing left to say.
+const SOON: Duration = Duration::from_secs(1);
+/// A Noise message has at most 65,535 bytes, its tag included.
+const TAG: usize = 16;
+/// Bytes of a frame's contents at most.
+pub const MOST: usize = 65_535 - TAG - 1;
+
+/// What a frame holds.
+#[derive(Debug)]
+pub enum Frame<'a> {
+    /// Bytes of a file or a forwarded connection.
+    Bytes(&'a [u8]),
+    /// A message.
+    Message(Message),
+    /// No more will come.
+    End,
+}
+
+/// A key that both ends have.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// The contents of a file, of at least 16 bytes, as they are.
+    ///
+    /// # Errors
+    /// It cannot be read, or is shorter.
+    pub fn read(path: &Path) -> Result<Key> {
+        let contents = std::fs::read(path).with_context(|| format!("--key {}", path.display()))?;
+        ensure!(contents.len() >= 16, "--key {}: has {} bytes, and a key has at least 16", path.display(), contents.len());
+        Ok(Key(Sha256::digest(&contents).into()))
+    }
+}
+
+/// The sending half of a channel.
+pub struct Writer<S> {
+    to: WriteHalf<S>,
+    noise: Option<Arc<StatelessTransportState>>,
+    sent: u64,
+    frame: Vec<u8>,
+    sealed: Vec<u8>,
+}
+
+/// The receiving half.
+pub struct Reader<S> {
+    from: ReadHalf<S>,
+    noise: Option<Arc<StatelessTransportState>>,
+    received: u64,
+    frame: Vec<u8>,
+    opened: Vec<u8>,
+}
+
+/// Opens a channel over a stream; `first` is the end that connected.
+///
+/// # Errors
+/// The other end is no lowtide, has another key, or has none where this has one.
+pub async fn open<S: AsyncRead + AsyncWrite>(stream: S, key: Option<&Key>, first: bool) -> Result<(Reader<S>, Writer<S>)> {
+    let (mut from, mut to) = tokio::io::split(stream);
+    let ours = if key.is_some() { SEALED } else { CLEAR };
+    let mut theirs = [0; 8];
+    if first {
+        to.write_all(ours).await?;
+    }
+    from.read_exact(&mut theirs).await.context("the other end closed the connection before a word")?;
+    if !first {
+        to.write_all(ours).await?;
+    }
+    match (&theirs, key.is_some()) {
+        (CLEAR, true) => bail!("this end has a --key and the other has none"),
+        (SEALED, false) => bail!("the other end wants a --key"),
+        (CLEAR | SEALED, _) => {}
+        _ => bail!("the other end is no lowtide"),
+    }
+    let noise = match key {
+        Some(key) => Some(Arc::new(handshake(&mut from, &mut to, key, first).await?)),
+        None => None,
+    };
+    let writer = Writer { to, noise: noise.clone(), sent: 0, frame: Vec::new(), sealed: Vec::new() };
+    Ok((Reader { from, noise, received: 0, frame: Vec::new(), opened: Vec::new() }, writer))
+}
+
+async fn handshake<S: AsyncRead + AsyncWrite>(
+    from: &mut ReadHalf<S>,
+    to: &mut WriteHalf<S>,
+    key: &Key,
+    first: bool,
+) -> Result<StatelessTransportState> {
+    const DIFFER: &str = "the two ends have different keys";
+    let builder = snow::Builder::new(NOISE.parse()?).psk(0, &key.0)?;
+    let mut state = if first { builder.build_initiator()? } else { builder.build_responder()? };
+    let mut buffer = vec![0; 1024];
+    for turn in [first, !first] {
+        if turn {
+            let len = state.write_message(&[], &mut buffer)?;
+            to.write_u16(len as u16).await?;
+            to.write_all(&buffer[..len]).await?;
+        } else {
+            let len = usize::from(from.read_u16().await.context(DIFFER)?);
+            ensure!(len <= buffer.len(), "the other end's handshake has {len} bytes");
+            let mut message = vec![0; len];
+            from.read_exact(&mut message).await.context(DIFFER)?;
+            state.read_message(&message, &mut buffer).context(DIFFER)?;
+        }
+    }
+    Ok(state.into_stateless_transport_mode()?)
+}
+
+impl<S: AsyncRead + AsyncWrite> Writer<S> {
+    /// Sends bytes, at most [`MOST`].
+    pub async fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.frame(b'b', bytes).await
+    }
+
+    /// Sends a message.
+    pub async fn message(&mut self, message: &Message) -> Result<()> {
+        let text = serde_json::to_vec(message)?;
+        // An offer of many files is longer than a frame.
+        let mut parts = text.chunks(MOST).peekable();
+        while let Some(part) = parts.next() {
+            self.frame(if parts.peek().is_some() { b'+' } else { b'm' }, part).await?;
+        }
+        Ok(())
+    }
+
+    /// Says that no more will come, and waits until everything has arrived.
+    pub async fn end(&mut self) -> Result<()> {
+        self.frame(b'e', &[]).await?;
+        Ok(self.to.shutdown().await?)
+    }
+
+    /// The same, but waits for a second at most: the other end may have what it wants and be gone.
+    pub async fn end_soon(&mut self) {
+        // There is nobody to be told.
+        let _ = tokio::time::timeout(SOON, self.end()).await;
+    }
+
+    async fn frame(&mut self, kind: u8, contents: &[u8]) -> Result<()> {
+        self.frame.clear();
+        match &self.noise {
+            None => {
+                self.frame.extend((contents.len() as u16 + 1).to_be_bytes());
+                self.frame.push(kind);
+                self.frame.extend(contents);
+            }
+            Some(noise) => {
+                self.sealed.clear();
+                self.sealed.push(kind);
+                self.sealed.extend(contents);
+                self.frame.resize(2 + self.sealed.len() + TAG, 0);
+                let len = noise.write_message(self.sent, &self.sealed, &mut self.frame[2..])?;
+                self.frame[..2].copy_from_slice(&(len as u16).to_be_bytes());
+                self.sent += 1;
+            }
+        }
+        Ok(self.to.write_all(&self.frame).await?)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite> Reader<S> {
+    /// The next frame.
+    ///
+    /// # Errors
+    /// The connection failed or was cut off, or somebody altered what was sent.
+    pub async fn frame(&mut self) -> Result<Frame<'_>> {
+        let mut text = Vec::new();
+        loop {
+            match self.next().await? {
+                b'b' => return Ok(Frame::Bytes(&self.opened[1..])),
+                b'e' => return Ok(Frame::End),
+                b'm' if text.is_empty() => return Ok(Frame::Message(serde_json::from_slice(&self.opened[1..])?)),
+                kind @ (b'm' | b'+') => {
+                    text.extend(&self.opened[1..]);
+                    ensure!(text.len() < 64 << 20, "a message of the other end has more than 64 MiB");
+                    if kind == b'm' {
+                        return Ok(Frame::Message(serde_json::from_slice(&text)?));
+                    }
+                }
+                kind => bail!("the other end sent a frame of kind {kind}, which this lowtide does not know"),
+            }
+        }
+    }
+
+    /// Reads a frame into `opened`; its kind.
+    async fn next(&mut self) -> Result<u8> {
+        const CUT: &str = "the connection was cut off";
+        let len = usize::from(self.from.read_u16().await.context(CUT)?);
+        let into = if self.noise.is_some() { &mut self.frame } else { &mut self.opened };
+        into.resize(len, 0);
+        self.from.read_exact(into).await.context(CUT)?;
+        if let Some(noise) = &self.noise {
+            self.opened.resize(len, 0);
+            let len = noise.read_message(self.received, &self.frame, &mut self.opened).context("a frame was altered on the way")?;
+            self.opened.truncate(len);
+            self.received += 1;
+        }
+        self.opened.first().copied().context("a frame of the other end is empty")
+    }
+
+    /// Waits for the other end's last word, for a second at most.
+    pub async fn end_soon(&mut self) {
+        // Nothing is expected of it any more.
+        let _ = tokio::time::timeout(SOON, self.frame()).await;
+    }
+
+    /// The next frame, which is a message.
+    ///
+    /// # Errors
+    /// It is none; or what the other end complains of.
+    pub async fn message(&mut self) -> Result<Message> {
+        match self.frame().await? {
+            Frame::Message(Message::Error(why)) => bail!("the other end: {why}"),
+            Frame::Message(message) => Ok(message),
+            Frame::Bytes(_) | Frame::End => bail!("the other end sent something else than a message"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(byte: u8) -> Key {
+        Key([byte; 32])
+    }
+
+    async fn both(a: Option<Key>, b: Option<Key>) -> [Result<(), String>; 2] {
+        let (one, two) = tokio::io::duplex(1 << 20);
+        let talk = |stream, key: Option<Key>, first| async move {
+            let (mut reader, mut writer) = open(stream, key.as_ref(), first).await?;
+            writer.bytes(&[7; MOST]).await?;
+            writer.message(&Message::Error("x".repeat(3 * MOST))).await?;
+            writer.end().await?;
+            ensure!(matches!(reader.frame().await?, Frame::Bytes(bytes) if bytes == [7; MOST]));
+            ensure!(matches!(reader.frame().await?, Frame::Message(Message::Error(text)) if text.len() == 3 * MOST));
+            ensure!(matches!(reader.frame().await?, Frame::End));
+            anyhow::Ok(())
+        };
+        let (a, b) = tokio::join!(talk(one, a, true), talk(two, b, false));
+        [a, b].map(|end| end.map_err(|e| format!("{e:#}")))
+    }
+
+    #[tokio::test]
+    async fn frames_pass_in_the_clear_and_under_a_key() {
+        assert_eq!(both(None, None).await, [Ok(()), Ok(())]);
+        assert_eq!(both(Some(key(1)), Some(key(1))).await, [Ok(()), Ok(())]);
+    }
+
+    #[tokio::test]
+    async fn ends_that_do_not_agree_say_so() {
+        let [a, b] = both(Some(key(1)), None).await;
+        assert!(a.as_ref().is_err_and(|e| e.contains("the other has none")) && b.as_ref().is_err_and(|e| e.contains("wants a --key")));
+        for end in both(Some(key(1)), Some(key(2))).await {
+            assert!(end.as_ref().is_err_and(|e| e.contains("different keys")), "{end:?}");
+        }
+    }
+
+    /// One bit of a sealed frame changed on the way, or the connection cut behind a whole frame.
+    #[tokio::test]
+    async fn what_was_altered_or_cut_off_is_noticed() {
+        let (one, middle) = tokio::io::duplex(1 << 20);
+        let (relay, two) = tokio::io::duplex(1 << 20);
+        let ((mut from_one, mut to_one), (mut from_two, mut to_two)) = (tokio::io::split(middle), tokio::io::split(relay));
+        tokio::spawn(async move { tokio::io::copy(&mut from_two, &mut to_one).await });
+        tokio::spawn(async move {
+            let mut bytes = vec![0; 1 << 16];
+            let mut passed = 0;
+            while let Ok(n @ 1..) = from_one.read(&mut bytes).await {
+                // Behind the handshake of 8 + 2 + 48 bytes, and the first frame of 2 + 1 + 3 + 16.
+                if (passed..passed + n).contains(&90) {
+                    bytes[90 - passed] ^= 1;
+                }
+                to_two.write_all(&bytes[..n]).await.expect("room");
+                passed += n;
+            }
+        });
+        let key = key(3);
+        let (a, b) = tokio::join!(open(one, Some(&key), true), open(two, Some(&key), false));
+        let ((_, mut writer), (mut reader, _)) = (a.expect("open"), b.expect("open"));
+        writer.bytes(b"one").await.expect("sent");
+        writer.bytes(b"two and more").await.expect("sent");
+        assert!(matches!(reader.frame().await.expect("whole"), Frame::Bytes(b"one")));
+        let error = reader.frame().await.expect_err("altered");
+        assert!(format!("{error:#}").contains("altered"), "{error:#}");
+    }
+}

@@ -1,0 +1,164 @@
+//! `lowtide utp proxy`: connections that come over TCP go on over uTP, or the other way round. Knows no application.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use lowtide_utp_tokio::{UtpListener, UtpSocket};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::channel::{self, Frame, Key, MOST};
+use super::{Common, resolve};
+use crate::stdout;
+
+/// Forward the connections of a port: TCP in, uTP out, or the other way round.
+///
+/// Here `lowtide utp proxy 127.0.0.1:2222 far.example:7071`, and there `lowtide utp proxy utp:0.0.0.0:7071 tcp:127.0.0.1:22`: then what
+/// goes through port 2222 here gets out of the way. Each direction of a connection ends by itself. With --key both ends are lowtides;
+/// without it the other may be any program that speaks uTP.
+#[derive(Parser)]
+pub struct Args {
+    /// Where to listen: [tcp:]ADDRESS:PORT, or utp:ADDRESS:PORT.
+    listen: String,
+    /// Where to connect for each: [utp:]HOST:PORT, or tcp:HOST:PORT.
+    connect: String,
+    /// Print each connection that has ended as a line of JSON; the first line is the address.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Which of the two is uTP.
+enum Entrance {
+    Tcp(TcpListener, UtpSocket),
+    Utp(UtpListener),
+}
+
+/// `text` without what says the protocol, and whether it says uTP.
+fn protocol(text: &str, otherwise_utp: bool) -> (&str, bool) {
+    match (text.strip_prefix("tcp:"), text.strip_prefix("utp:")) {
+        (Some(address), _) => (address, false),
+        (_, Some(address)) => (address, true),
+        _ => (text, otherwise_utp),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "where it listens, and what failed while it goes on listening")]
+pub async fn main(args: &Args) -> Result<ExitCode> {
+    let ((listen, from_utp), (connect, to_utp)) = (protocol(&args.listen, false), protocol(&args.connect, true));
+    if from_utp == to_utp {
+        bail!("{} to {}: one of them is TCP and the other uTP (tcp: and utp: say which)", args.listen, args.connect);
+    }
+    let (listen, connect) = (resolve(listen)?, resolve(connect)?);
+    let key = Arc::new(args.common.key()?);
+    let (mut entrance, address) = if from_utp {
+        let listener = args.common.bind(listen)?.listen();
+        let address = listener.socket().local_addr()?;
+        (Entrance::Utp(listener), address)
+    } else {
+        let listener = TcpListener::bind(listen).await.with_context(|| format!("TCP {listen}"))?;
+        let address = listener.local_addr()?;
+        (Entrance::Tcp(listener, args.common.bind_for(connect)?), address)
+    };
+    if args.json {
+        stdout::line(serde_json::json!({ "listening": address.to_string(), "encrypted": key.is_some() }))?;
+    } else {
+        let how = if key.is_some() { "" } else { "; the uTP side is NOT encrypted (--key FILE)" };
+        eprintln!("lowtide utp proxy: {} {address}{how}", if from_utp { "uTP" } else { "TCP" });
+    }
+    let json = args.json;
+    loop {
+        let Some((peer, work)) = next(&mut entrance, connect, &key).await else { continue };
+        tokio::spawn(async move {
+            let result = work.await.with_context(|| format!("{peer} to {connect}"));
+            let printed = match result {
+                Ok((up, down)) if json => {
+                    stdout::line(serde_json::json!({ "from": peer.to_string(), "bytes_out": up, "bytes_back": down }))
+                }
+                Ok(_) => Ok(()),
+                Err(e) if json => stdout::line(serde_json::json!({ "from": peer.to_string(), "error": format!("{e:#}") })),
+                Err(e) => Err(e),
+            };
+            if let Err(e) = printed {
+                eprintln!("lowtide utp proxy: {e:#}");
+            }
+        });
+    }
+}
+
+type Work = std::pin::Pin<Box<dyn Future<Output = Result<(u64, u64)>> + Send>>;
+
+/// The next connection: from where, and what is to be done with it. None if accepting failed, as it does without file descriptors.
+async fn next(entrance: &mut Entrance, to: SocketAddr, key: &Arc<Option<Key>>) -> Option<(SocketAddr, Work)> {
+    let key = Arc::clone(key);
+    match entrance {
+        Entrance::Tcp(listener, socket) => {
+            let Ok((tcp, peer)) = listener.accept().await else {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                return None;
+            };
+            let socket = socket.clone();
+            let work = async move {
+                let utp = socket.connect(to).await?;
+                forward(tcp, utp, key.as_ref().as_ref(), true).await
+            };
+            Some((peer, Box::pin(work)))
+        }
+        Entrance::Utp(listener) => {
+            let utp = listener.accept().await.ok()?;
+            let peer = utp.peer_addr();
+            let work = async move {
+                let tcp = TcpStream::connect(to).await?;
+                forward(tcp, utp, key.as_ref().as_ref(), false).await
+            };
+            Some((peer, Box::pin(work)))
+        }
+    }
+}
+
+/// Both directions, each to its end; bytes from TCP and to it.
+async fn forward<U>(mut tcp: TcpStream, mut utp: U, key: Option<&Key>, first: bool) -> Result<(u64, u64)>
+where
+    U: AsyncRead + AsyncWrite + Unpin,
+{
+    tcp.set_nodelay(true)?;
+    if key.is_none() {
+        return Ok(tokio::io::copy_bidirectional_with_sizes(&mut tcp, &mut utp, MOST, MOST).await?);
+    }
+    let (mut reader, mut writer) = channel::open(utp, key, first).await?;
+    let (mut from, mut to) = tcp.split();
+    let out = async {
+        let (mut bytes, mut moved) = (vec![0; MOST], 0);
+        loop {
+            match from.read(&mut bytes).await? {
+                0 => break,
+                n => {
+                    writer.bytes(&bytes[..n]).await?;
+                    moved += n as u64;
+                }
+            }
+        }
+        writer.end().await?;
+        Ok(moved)
+    };
+    let back = async {
+        let mut moved = 0;
+        loop {
+            match reader.frame().await? {
+                Frame::Bytes(bytes) => {
+                    to.write_all(bytes).await?;
+                    moved += bytes.len() as u64;
+                }
+                Frame::End => break,
+                Frame::Message(_) => bail!("the other end is no proxy"),
+            }
+        }
+        to.shutdown().await?;
+        Ok(moved)
+    };
+    tokio::try_join!(out, back)
+}

@@ -1,0 +1,135 @@
+//! `lowtide utp send`: offers files to a `lowtide utp recv` and sends what it lacks of them.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use lowtide_utp_tokio::UtpStream;
+
+use super::channel::{self, MOST, Reader, Writer};
+use super::files::{self, Source};
+use super::messages::{Entry, Have, Message};
+use super::progress::{Moved, Progress, Summary};
+use super::{Common, resolve};
+use crate::stdout;
+
+/// Send a file, a folder or standard input to a `lowtide utp recv`.
+///
+/// What the receiver has of a file is not sent again: a transfer that was interrupted goes on. Each file is compared by its sha256.
+#[derive(Parser)]
+pub struct Args {
+    /// A file, a folder, or - for standard input.
+    path: PathBuf,
+    /// Where `lowtide utp recv` listens: HOST:PORT.
+    peer: String,
+    /// Print a summary as JSON.
+    #[arg(long)]
+    json: bool,
+    /// The name that standard input is stored under.
+    #[arg(long, value_name = "NAME", default_value = "stdin")]
+    name: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub async fn main(args: &Args) -> Result<ExitCode> {
+    let mut offered = files::offer(&args.path)?;
+    if args.path == Path::new("-") {
+        offered[0].0.path.clone_from(&args.name);
+    }
+    let key = args.common.key()?;
+    let peer: SocketAddr = resolve(&args.peer)?;
+    let socket = args.common.bind_for(peer)?;
+    let stream = socket.connect(peer).await.with_context(|| format!("{peer}: is `lowtide utp recv` there, and UDP let through?"))?;
+    let info = stream_info(&stream);
+    let (mut reader, mut writer) = channel::open(stream, key.as_ref(), true).await?;
+    let total = offered.iter().map(|(entry, _)| entry.bytes).sum::<Option<u64>>();
+    let mut progress = Progress::new(total, args.json);
+    let files = transfer(&offered, &mut reader, &mut writer, &mut progress).await?;
+    let took = progress.end().as_secs_f64();
+    let (retransmits, rtt_ms) = info();
+    let goodput_bps = progress.moved as f64 * 8.0 / took;
+    let summary = Summary { files, bytes: progress.moved, seconds: took, goodput_bps, encrypted: key.is_some(), retransmits, rtt_ms };
+    summary.print(args.json)?;
+    // The receiver has everything; only the end of the connection is left.
+    writer.end_soon().await;
+    reader.end_soon().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends what the receiver lacks of the files offered.
+async fn transfer(
+    offered: &[(Entry, Option<PathBuf>)],
+    reader: &mut Reader<UtpStream>,
+    writer: &mut Writer<UtpStream>,
+    progress: &mut Progress,
+) -> Result<Vec<Moved>> {
+    writer.message(&Message::Offer(offered.iter().map(|(entry, _)| entry.clone()).collect())).await?;
+    let Message::Want(wanted) = reader.message().await? else { bail!("the other end did not say what it wants") };
+    ensure!(wanted.len() == offered.len(), "the other end wants {} files, and {} were offered", wanted.len(), offered.len());
+    let mut moved = Vec::new();
+    for ((entry, path), have) in offered.iter().zip(&wanted) {
+        let sent = file(path.as_deref(), have, writer, progress);
+        // A receiver that gives up says why, and resets nothing before.
+        let source = tokio::select! {
+            source = sent => source?,
+            complaint = reader.message() => { complaint?; bail!("the other end spoke out of turn") }
+        };
+        let Have { bytes, sha256 } = source.whole();
+        moved.push(Moved { path: entry.path.clone(), bytes, resumed_at: source.resumed_at, sha256 });
+    }
+    match reader.message().await? {
+        Message::Done => Ok(moved),
+        _ => bail!("the other end spoke out of turn"),
+    }
+}
+
+async fn file(path: Option<&Path>, have: &Have, writer: &mut Writer<UtpStream>, progress: &mut Progress) -> Result<Source> {
+    let mut source = tokio::task::block_in_place(|| Source::open(path, have))?;
+    writer.message(&Message::Begin(source.bytes)).await?;
+    let mut bytes = vec![0; MOST];
+    loop {
+        let n = tokio::task::block_in_place(|| source.read(&mut bytes))?;
+        if n == 0 {
+            break;
+        }
+        writer.bytes(&bytes[..n]).await?;
+        progress.add(n);
+    }
+    writer.message(&Message::End(source.whole())).await?;
+    Ok(source)
+}
+
+/// How to ask a stream for its retransmissions and RTT once it belongs to a channel.
+fn stream_info(stream: &UtpStream) -> impl Fn() -> (u64, f64) + use<> {
+    let watch = stream.watch();
+    move || {
+        let info = watch.info();
+        (info.stats.retransmits, info.srtt.millis_f64())
+    }
+}
+
+impl Summary {
+    /// On standard output: JSON, or a line a file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn print(&self, json: bool) -> Result<()> {
+        if json {
+            return stdout::line(serde_json::to_string(self)?);
+        }
+        for Moved { path, bytes, resumed_at, sha256 } in &self.files {
+            let resumed = if *resumed_at > 0 { format!(", from byte {resumed_at} on") } else { String::new() };
+            stdout::line(format_args!("{sha256}  {path}  ({bytes} bytes{resumed})"))?;
+        }
+        let how = if self.encrypted { "encrypted" } else { "NOT encrypted (--key FILE)" };
+        stdout::line(format_args!(
+            "{:.1} MB in {:.1} s, {:.1} Mbit/s, {how}",
+            self.bytes as f64 / 1e6,
+            self.seconds,
+            self.goodput_bps / 1e6
+        ))
+    }
+}

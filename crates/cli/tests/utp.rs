@@ -1,0 +1,214 @@
+//! `lowtide utp` between two processes on loopback.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn lowtide(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+    command.arg("utp").args(args);
+    command
+}
+
+/// A lowtide that listens, and the address that it says.
+struct Listening {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Listening {
+    fn start(args: &[&str]) -> Listening {
+        let mut child = lowtide(args).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lowtide starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        let mut it = Listening { child, lines, address: String::new() };
+        it.address = it.line()["listening"].as_str().expect("an address").to_owned();
+        it
+    }
+
+    fn recv(folder: &Path, more: &[&str]) -> Listening {
+        let folder = folder.to_str().expect("a name");
+        Listening::start(&[&["recv", "--listen", "127.0.0.1:0", "--once", "-o", folder], more].concat())
+    }
+
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
+    }
+
+    /// What it said at its end.
+    fn ended(mut self) -> (bool, String) {
+        let success = self.child.wait().expect("it ends").success();
+        let mut errors = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut errors).expect("read");
+        (success, errors)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It has ended, or is not needed any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn send(what: &Path, to: &str, more: &[&str]) -> Output {
+    lowtide(&["send", what.to_str().expect("a name"), to]).args(more).output().expect("lowtide runs")
+}
+
+fn bytes(len: usize, seed: u64) -> Vec<u8> {
+    (0..len as u64).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+}
+
+#[test]
+fn a_folder_arrives_encrypted_and_in_the_clear() {
+    let from = tempfile::tempdir().expect("a folder");
+    let whole = from.path().join("whole");
+    std::fs::create_dir_all(whole.join("deep/er")).expect("made");
+    let files = [("a", bytes(5_000_000, 1)), ("deep/er/b", bytes(70_000, 2)), ("empty", Vec::new())];
+    for (name, content) in &files {
+        std::fs::write(whole.join(name), content).expect("written");
+    }
+    let key = from.path().join("key");
+    std::fs::write(&key, bytes(32, 3)).expect("written");
+    let keyed = ["--key", key.to_str().expect("a name")];
+    for more in [&[][..], &keyed] {
+        let to = tempfile::tempdir().expect("a folder");
+        let mut receiver = Listening::recv(to.path(), more);
+        let sent = send(&whole, &receiver.address, &[&["--json"], more].concat());
+        assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+        let summary: Value = serde_json::from_slice(&sent.stdout).expect("JSON");
+        let received = receiver.line();
+        assert_eq!(summary["files"], received["files"]);
+        assert_eq!((&summary["bytes"], &summary["encrypted"]), (&5_070_000.into(), &(!more.is_empty()).into()));
+        for (name, content) in &files {
+            assert!(std::fs::read(to.path().join("whole").join(name)).expect("there") == *content, "{name}");
+        }
+        assert!(receiver.ended().0);
+        assert!(
+            std::fs::read_dir(to.path().join("whole")).expect("there").all(|f| !f
+                .expect("f")
+                .file_name()
+                .to_string_lossy()
+                .contains("part"))
+        );
+    }
+}
+
+#[test]
+fn a_transfer_that_was_interrupted_goes_on() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (file, content) = (from.path().join("f"), bytes(3_000_000, 4));
+    std::fs::write(&file, &content).expect("written");
+    std::fs::write(to.path().join(".f.lowtide-part"), &content[..1_234_567]).expect("written");
+    let mut receiver = Listening::recv(to.path(), &[]);
+    assert!(send(&file, &receiver.address, &[]).status.success());
+    let summary = receiver.line();
+    assert_eq!((&summary["files"][0]["resumed_at"], &summary["bytes"]), (&1_234_567.into(), &(3_000_000 - 1_234_567).into()));
+    assert!(std::fs::read(to.path().join("f")).expect("there") == content);
+}
+
+#[test]
+fn what_is_there_is_not_replaced_and_both_ends_say_why() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let file = from.path().join("f");
+    std::fs::write(&file, "new").expect("written");
+    std::fs::write(to.path().join("f"), "mine").expect("written");
+    let receiver = Listening::recv(to.path(), &[]);
+    let sent = send(&file, &receiver.address, &[]);
+    let (success, errors) = receiver.ended();
+    let said = String::from_utf8_lossy(&sent.stderr);
+    assert!(!sent.status.success() && !success);
+    assert!(said.contains("--overwrite") && errors.contains("--overwrite"), "{said}{errors}");
+    assert_eq!(std::fs::read(to.path().join("f")).expect("there"), b"mine");
+    let receiver = Listening::recv(to.path(), &["--overwrite"]);
+    assert!(send(&file, &receiver.address, &[]).status.success() && receiver.ended().0);
+    assert_eq!(std::fs::read(to.path().join("f")).expect("there"), b"new");
+}
+
+#[test]
+fn a_key_on_one_end_only_is_told_on_both() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let file = from.path().join("f");
+    std::fs::write(&file, bytes(32, 5)).expect("written");
+    let receiver = Listening::recv(to.path(), &["--key", file.to_str().expect("a name")]);
+    let sent = send(&file, &receiver.address, &[]);
+    let said = String::from_utf8_lossy(&sent.stderr).into_owned() + &receiver.ended().1;
+    assert!(!sent.status.success() && said.contains("wants a --key") && said.contains("the other has none"), "{said}");
+}
+
+#[test]
+fn standard_input_arrives_under_a_name() {
+    let to = tempfile::tempdir().expect("a folder");
+    let receiver = Listening::recv(to.path(), &[]);
+    let mut child = lowtide(&["send", "-", &receiver.address, "--name", "logs/today"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("starts");
+    child.stdin.take().expect("piped").write_all(b"from a pipe").expect("written");
+    assert!(child.wait().expect("ends").success() && receiver.ended().0);
+    assert_eq!(std::fs::read(to.path().join("logs/today")).expect("there"), b"from a pipe");
+}
+
+/// TCP, uTP, TCP: many connections at once, each direction ending by itself.
+#[test]
+fn a_proxy_forwards_many_connections_both_ways() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    // Reads to the end, then answers with what it read, twice.
+    std::thread::spawn(move || {
+        for stream in server.incoming() {
+            let mut stream = stream.expect("accepted");
+            std::thread::spawn(move || {
+                let mut all = Vec::new();
+                stream.read_to_end(&mut all).expect("read");
+                stream.write_all(&all).and_then(|()| stream.write_all(&all)).expect("written");
+            });
+        }
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let keyed = ["--key", key.to_str().expect("a name")];
+    for more in [&[][..], &keyed] {
+        let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &address], more].concat());
+        let near = Listening::start(&[&["proxy", "127.0.0.1:0", &far.address], more].concat());
+        let clients: Vec<_> = (0..20)
+            .map(|n| {
+                let to = near.address.clone();
+                std::thread::spawn(move || {
+                    let sent = bytes(40_000 * (n + 1), n as u64);
+                    let mut stream = TcpStream::connect(to).expect("connected");
+                    stream.write_all(&sent).and_then(|()| stream.shutdown(std::net::Shutdown::Write)).expect("sent");
+                    let mut back = Vec::new();
+                    stream.read_to_end(&mut back).expect("read");
+                    assert!(back == [sent.clone(), sent].concat());
+                })
+            })
+            .collect();
+        clients.into_iter().for_each(|client| client.join().expect("whole"));
+    }
+}
+
+#[test]
+fn wrong_words_are_told_in_one_line() {
+    let error = |args: &[&str]| {
+        let output = lowtide(args).output().expect("lowtide runs");
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        text
+    };
+    assert!(error(&["send", "/no/such", "127.0.0.1:1"]).contains("/no/such"));
+    assert!(error(&["send", "/etc/hostname", "127.0.0.1"]).contains("HOST:PORT"));
+    assert!(error(&["send", "/etc/hostname", "127.0.0.1:1", "--cc", "ledbatt"]).contains("ledbat_pp"));
+    assert!(error(&["recv", "-o", "/no/such"]).contains("no folder"));
+    assert!(error(&["recv", "--key", "/dev/null"]).contains("16"));
+    assert!(error(&["proxy", "tcp:127.0.0.1:0", "tcp:127.0.0.1:1"]).contains("uTP"));
+}
