@@ -59,13 +59,13 @@ pub struct Outgoing {
     pub tsval: Option<u32>,
 }
 
-/// Windows stay below this (F.5, step 9).
+/// Windows stay below this, as TCP windows do (RFC 7323 §2.3).
 const MAX_WINDOW: u64 = (1 << 30) - 1;
 /// A pause is one round trip and at least this (RFC 6298's usual floor in practice, Linux TCP_RTO_MIN).
 const MIN_PAUSE: Span = Span::from_millis(200);
 /// Packet pairs that the time of a segment is averaged over.
 const PAIR_MEMORY: u64 = 16;
-/// Segments above a hole that make it a loss where there are no timestamps (F.2).
+/// Segments above a hole that make it a loss where there are no timestamps.
 const DUPLICATES: u64 = 3;
 
 /// One connection's receiver.
@@ -158,7 +158,7 @@ impl<W: WindowControl> Receiver<W> {
         near.saturating_add_signed(i64::from(seq.wrapping_sub(near as u32) as i32))
     }
 
-    /// An acknowledgement leaves: the window field to write (F.5). Never above the host's own, never moving the right edge to
+    /// An acknowledgement leaves: the window field to write (docs/algorithms/receiver.md). Never above the host's own, never moving the right edge to
     /// the left, zero only where the host's is.
     pub fn on_outgoing(&mut self, out: &Outgoing) -> u16 {
         let ack = self.unwrap(out.ack);
@@ -183,7 +183,7 @@ impl<W: WindowControl> Receiver<W> {
         field
     }
 
-    /// Data arrives (F.5).
+    /// Data arrives (docs/algorithms/receiver.md).
     pub fn on_segment(&mut self, segment: &Segment) {
         if segment.len == 0 {
             return;
@@ -232,7 +232,7 @@ impl<W: WindowControl> Receiver<W> {
         }
     }
 
-    /// F.3: below the highest byte and sent after it. Within one tick of the TSval clock, and without timestamps, the age of
+    /// RFC 9840 §4.3: below the highest byte and sent after it. Within one tick of the TSval clock, and without timestamps, the age of
     /// the hole decides.
     fn is_retransmission(&self, segment: &Segment, start: u64) -> bool {
         if start >= self.received.highest() {
@@ -284,7 +284,7 @@ impl<W: WindowControl> Receiver<W> {
         }
     }
 
-    /// Whether the segment used the permission it had when it left to within a segment (F.4), give or take a tick of its label.
+    /// Whether the segment used the permission it had when it left to within a segment, give or take a tick of its label.
     fn note_use(&mut self, segment: &Segment, end: u64) {
         let used = segment.timestamps.is_some_and(|(_, tsecr)| self.labels.edge_of(tsecr).is_some_and(|edge| end + self.mss > edge));
         if used {

@@ -1,5 +1,5 @@
-// LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01) and its enhanced target (Bagnulo 2023 §7) in integers: the mirror of
-// crates/cc/src/ledbat_pp.rs, event by event. Knows no kernel, no clock, no packet.
+// LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01, "-01") and its enhanced target (Bagnulo 2023 §7) in integers, as docs/algorithms/ledbat_pp.md
+// has them; the twin of crates/cc/src/scavenger/ledbat_pp.rs. Knows no kernel, no clock, no packet.
 //
 // Bounds: windows < 2^30 bytes, spans < 2^33 ns, one acknowledgement <= 2^20 bytes; unsigned 64-bit division only.
 #ifndef LOWTIDE_LEDBAT_PP_H
@@ -59,7 +59,7 @@ INLINE void ledbat_pp_init(struct ledbat_pp *c, const struct control_start *star
 
 // ---- delay -------------------------------------------------------------------------------------------------------
 
-// D.3: without a sample the delay stays as it was for one RTT, then it counts as unknown.
+// Without a sample the delay stays as it was for one RTT, then it counts as unknown.
 INLINE u64 ledbat_pp_fresh_queueing(const struct ledbat_pp *c, const struct control_ack *a)
 {
 	if (c->delay.sampled == CONTROL_NONE || (a->rtt == CONTROL_NONE && a->now - c->delay.sampled > a->srtt))
@@ -162,7 +162,7 @@ INLINE u64 ledbat_pp_ramp_rtts(const struct ledbat_pp *c)
 	return (max_u64(ln, 1ULL << 16) * inverse[(ledbat_pp_divisor(c) - 1) & (LEDBAT_PP_MAX_DIVISOR - 1)]) >> 16;
 }
 
-// ---- states (spec D.5) -------------------------------------------------------------------------------------------
+// ---- states (docs/algorithms/ledbat_pp.md) -------------------------------------------------------------------------
 
 INLINE void ledbat_pp_end_initial_slow_start(struct ledbat_pp *c, u64 now, u64 srtt)
 {
@@ -264,7 +264,7 @@ INLINE void ledbat_pp_on_slow_start_rto(struct ledbat_pp *c, const struct contro
 
 // ---- events ------------------------------------------------------------------------------------------------------
 
-// The order is spec D.4's.
+// The order is that of docs/algorithms/ledbat_pp.md.
 INLINE void ledbat_pp_on_ack(struct ledbat_pp *c, const struct control_ack *a)
 {
 	u64 queueing;

@@ -334,8 +334,7 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 
 	r->rtt = r->sent = RX_UNKNOWN;
 	r->got = 0;
-	r->lost = r->marked = r->retransmitted = r->limited = r->drained = 0;
-	r->ce = i->ce;
+	r->lost = r->marked = r->ce = r->retransmitted = r->limited = r->drained = 0;
 	r->ignored = not_before(i->rcv_nxt, end); // A spurious retransmission, or our ACK was lost: not a loss.
 	if (r->ignored)
 		return;
@@ -361,7 +360,8 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 		rx_pair(f, i);
 	}
 	// Before the first segment of ours there is no edge to tell a window of data by, nor what has been drained.
-	if (f->sending && (r->retransmitted || i->ce) && rx_new_episode(f, i->seq)) {
+	r->ce = i->ce && (!f->timestamps || label != head);
+	if (f->sending && (r->retransmitted || r->ce) && rx_new_episode(f, i->seq)) {
 		r->lost = r->retransmitted;
 		r->marked = !r->retransmitted;
 	}

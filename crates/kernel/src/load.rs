@@ -68,7 +68,7 @@ impl Programs {
         map.update(&0u32.to_ne_bytes(), &wire::monotonic_now().to_ne_bytes(), MapFlags::ANY).context("the sign of life cannot be written")
     }
 
-    /// Forgets remote addresses whose base delay has aged out anyway (spec 0.3: ten minutes), so that the map never fills.
+    /// Forgets remote addresses whose base delay has aged out anyway (RFC 6817 §3.4.2: ten minutes), so that the map never fills.
     pub(crate) fn forget_idle_paths(&self) -> Result<()> {
         const KEPT_NS: u64 = 600_000_000_000;
         let map = self.map("paths")?;

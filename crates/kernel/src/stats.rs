@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// TCP timestamps and the right edge (spec F.2): exact.
+    /// TCP timestamps and the right edge (docs/algorithms/receiver.md): exact.
     Timestamps,
     /// No timestamps were negotiated: by the right edge alone; exact while the window is the limit.
     Edge,

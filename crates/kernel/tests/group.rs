@@ -1,4 +1,4 @@
-//! bpf/path.h in a toy world: flows of one group share one window, and a window that is not used does not grow (spec F.4, F.6).
+//! bpf/path.h in a toy world: flows of one group share one window, and a window that is not used does not grow.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -96,7 +96,7 @@ impl World {
     }
 }
 
-/// F.6: a sender held at 10 segments by its own window for 60 s must not make ours grow. 12 segments (one tick of data is
+/// A sender held at 10 segments by its own window for 60 s must not make ours grow. 12 segments (one tick of data is
 /// slack), and the one round of slow start, a seventh, that passes before it shows.
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {

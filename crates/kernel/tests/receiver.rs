@@ -1,4 +1,4 @@
-//! bpf/receiver.h and bpf/path.h: the window on the wire, RTT, losses and the sharing of a path (spec F.2 to F.6).
+//! bpf/receiver.h and bpf/path.h: the window on the wire, RTT, losses and the sharing of a path (docs/algorithms/receiver.md).
 
 use lowtide_kernel::native::{Flow, In, Out, UNKNOWN};
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn a_record_that_is_half_written_gives_no_rtt() {
     }
 }
 
-/// F.6, labels: the edge tells which ACK released a segment, the timestamp alone does not.
+/// The edge tells which ACK released a segment, the timestamp alone does not.
 #[test]
 fn labels() {
     let mut flow = open(0, 3000, 0, 0);

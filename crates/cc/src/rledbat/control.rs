@@ -48,7 +48,7 @@ pub struct Data {
 /// Any congestion control can drive a receive window.
 impl<C: Controller + ?Sized> WindowControl for Box<C> {
     fn on_data(&mut self, data: &Data) {
-        // Growth asks for a limiting window here also in slow start (F.5, step 8).
+        // Growth asks for a limiting window here also in slow start.
         let flight = if data.limited { data.in_flight } else { data.in_flight.min(self.cwnd() / 2) };
         self.on_ack(&Ack {
             now: data.now,

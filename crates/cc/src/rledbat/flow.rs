@@ -182,7 +182,7 @@ impl Flow {
         if self.srtt > Span::ZERO && self.last_data.is_some_and(|at| now.since(at) > self.srtt * 2) {
             self.samples_after = now;
         }
-        let mut report = Report { ce: segment.ce, ..Report::default() };
+        let mut report = Report { ce: segment.ce && (!self.timestamps || echoed.is_some()), ..Report::default() };
         let retransmitted = self.is_retransmission(now, start, tsval, echoed.is_some());
         if retransmitted {
             self.samples_after = now;
@@ -192,7 +192,7 @@ impl Flow {
         }
         // Before the first segment of ours there is no edge to tell a window of data by, nor what has been drained.
         if let Some(edge) = self.edge
-            && (retransmitted || segment.ce)
+            && (retransmitted || report.ce)
             && self.recover.is_none_or(|recover| start >= recover)
         {
             self.recover = Some(edge);

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
-/// Acknowledgements remembered (F.2).
+/// Acknowledgements remembered.
 const CAPACITY: usize = 1024;
-/// For how long a label is good (F.2).
+/// For how long a label is good.
 const LIFE: Span = Span::from_secs(2);
 
 /// How an RTT is read off the labels.
@@ -111,7 +111,7 @@ impl Labels {
 mod tests {
     use super::*;
 
-    /// Acknowledgements at 0.0 (TSval 7, edge 3000) and 0.4 ms (7, 6000); a segment ending at 6000 echoes 7 at 20.4 ms (F.6).
+    /// Acknowledgements at 0.0 (TSval 7, edge 3000) and 0.4 ms (7, 6000); a segment ending at 6000 echoes 7 at 20.4 ms.
     #[test]
     fn the_edge_rule_removes_the_tick() {
         let mut labels = Labels::default();

@@ -1,4 +1,4 @@
-//! The receiver against its spec sheet (F.6): edges, payment, losses, and a closed loop with a sender that obeys the window.
+//! The receiver: edges, payment, losses, and a closed loop with a sender that obeys the window.
 
 use std::collections::VecDeque;
 
