@@ -60,6 +60,7 @@ impl<C: Controller + ?Sized> WindowControl for Box<C> {
             delivered: data.edge,
             prior_delivered: data.end,
             cwnd_limited: data.limited,
+            drained: data.drained,
             ..Ack::default()
         });
     }

@@ -18,13 +18,15 @@ pub struct Profile {
 }
 
 /// A receiver acknowledges every second segment (RFC 1122 §4.2.3.2), and its window may just have grown by one more.
-const BURST: &str = "burst_segments = 3.0";
+const BURST: &str = "receiver = true\nburst_segments = 3.0";
+/// Slowdowns begin with a drain.
+const RECEIVER: &str = "receiver = true";
 
-/// `ledbat_pp` and `ledbat_pp-enhanced` as their sources have them; the same with `-burst`, which is ours; and `rledbat-fig2`, the pseudo-code of Bagnulo 2023, Fig. 2: to a part β_d above the target,
-/// once per RTT, first echoes, the minimum of four samples.
+/// `ledbat_pp` and `ledbat_pp-enhanced` as their sources have them; the same with `-burst`, which is ours; and `rledbat-fig2`, the pseudo-code
+/// of Bagnulo 2023, Fig. 2: to a part β_d above the target, once per RTT, first echoes, the minimum of four samples.
 pub static PROFILES: [Profile; 5] = [
-    Profile { name: "ledbat_pp", control: "ledbat_pp", preset: "", rtt: RttRule::Edge, initial_segments: 2 },
-    Profile { name: "ledbat_pp-enhanced", control: "ledbat_pp-enhanced", preset: "", rtt: RttRule::Edge, initial_segments: 2 },
+    Profile { name: "ledbat_pp", control: "ledbat_pp", preset: RECEIVER, rtt: RttRule::Edge, initial_segments: 2 },
+    Profile { name: "ledbat_pp-enhanced", control: "ledbat_pp-enhanced", preset: RECEIVER, rtt: RttRule::Edge, initial_segments: 2 },
     Profile { name: "ledbat_pp-burst", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
     Profile { name: "ledbat_pp-enhanced-burst", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, initial_segments: 2 },
     Profile { name: "rledbat-fig2", control: "ledbat_pp", preset: "decrease = \"halve\"", rtt: RttRule::FirstEcho, initial_segments: 2 },
