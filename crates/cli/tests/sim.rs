@@ -139,3 +139,18 @@ fn the_list_names_what_scenarios_may_name() {
         assert!(line(name).len() > 30, "{name} is not explained");
     }
 }
+
+#[test]
+fn what_would_take_all_memory_is_refused_before_it_is_begun() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let sweep = |key: &str| format!("{key}={}", (1..=1001).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
+    let (rtts, rates) = (sweep("topology.rtt_ms"), sweep("topology.rate_mbps"));
+    for (args, word) in [
+        (vec!["s.toml", "--sweep", &rtts, "--sweep", &rates, "--repeat", "1000"], "1002001000 runs"),
+        (vec!["/dev/zero"], "larger than 16 MiB"),
+    ] {
+        let output = command(dir.path(), SCENARIO, &args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(word) && said.lines().count() == 1, "{word}: {said}");
+    }
+}

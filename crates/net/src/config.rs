@@ -95,6 +95,9 @@ pub static DISCIPLINES: &[Discipline] = &[
     },
 ];
 
+/// The most flow queues of a discipline, Linux's bound too (`fq_codel_change`).
+const MOST_FLOW_QUEUES: usize = 1 << 16;
+
 /// A queue that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("queue `{queue}`: {reason}")]
@@ -106,6 +109,29 @@ pub struct ConfigError {
 }
 
 impl QueueConfig {
+    /// The `kind` that scenarios write.
+    pub fn name(&self) -> &'static str {
+        match self {
+            QueueConfig::DropTail(_) => "drop_tail",
+            QueueConfig::CoDel(_) => "codel",
+            QueueConfig::FqCoDel(_) => "fq_codel",
+            QueueConfig::Pie(_) => "pie",
+            QueueConfig::PieLinuxOld(_) => "pie-linux-old",
+            QueueConfig::PieFreeBsd(_) => "pie-freebsd",
+            QueueConfig::FqPie(_) => "fq_pie",
+            QueueConfig::FqPieFreeBsd(_) => "fq_pie-freebsd",
+        }
+    }
+
+    /// How many queues of flows it keeps.
+    pub fn flow_queues(&self) -> usize {
+        match self {
+            QueueConfig::FqCoDel(c) => c.queues,
+            QueueConfig::FqPie(c) | QueueConfig::FqPieFreeBsd(c) => c.queues,
+            _ => 1,
+        }
+    }
+
     /// Whether there can be such a queue on a link of `rate`.
     ///
     /// # Errors
@@ -119,6 +145,7 @@ impl QueueConfig {
     /// # Errors
     /// A value the discipline cannot take.
     pub fn build<P: Packet + Send + 'static>(&self, rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        require(self.flow_queues() <= MOST_FLOW_QUEUES, self.name(), "`queues` must be at most 65536")?;
         let rfc8033 = |c: &pie::Config, profile, name| -> Result<Box<dyn Queue<P>>, ConfigError> {
             Ok(Box::new(pie::Pie::new(Rfc8033::new(c.over(profile, name)?), c.packets, seed)))
         };

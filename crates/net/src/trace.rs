@@ -34,6 +34,9 @@ pub struct TraceError {
 /// Ten years: beyond that, nanoseconds in 64 bits get close to their end.
 const LONGEST_S: f64 = 10.0 * 366.0 * 86_400.0;
 const FASTEST_MBPS: f64 = 1e6;
+/// What follows one another faster than this would take a run for ever.
+const SHORTEST: Span = Span::from_micros(1);
+const SHORTEST_PERIOD: Span = Span::from_millis(1);
 
 impl RateTrace {
     /// A trace from its changes and the period after which it starts over.
@@ -49,6 +52,15 @@ impl RateTrace {
         }
         if let Some(i) = changes.windows(2).position(|w| w[1].0 <= w[0].0) {
             return wrong(i + 2, "times must rise");
+        }
+        if let Some(i) = changes.windows(2).position(|w| w[1].0 - w[0].0 < SHORTEST) {
+            return wrong(i + 2, "times must rise by at least 0.000001 s");
+        }
+        if period.is_some_and(|p| p < SHORTEST_PERIOD) {
+            return wrong(changes.len() + 1, "`end` must be at least 0.001");
+        }
+        if changes.iter().all(|(_, rate)| rate.bps() == 0) {
+            return wrong(0, "its rate is 0 throughout; a link must carry something at some time");
         }
         if period.is_some_and(|p| changes.last().is_some_and(|(last, _)| p <= *last)) {
             return wrong(changes.len() + 1, "`end` must lie after the last change");
@@ -111,15 +123,24 @@ impl RateTrace {
     pub fn mean(&self) -> Rate {
         let last = self.changes[self.changes.len() - 1];
         let Some(period) = self.period else { return last.1 };
+        Rate::from_bps((self.bits_ns_in(period) / u128::from(period.nanos())) as u64)
+    }
+
+    /// Bits × ns/s of the first `period`.
+    fn bits_ns_in(&self, period: Span) -> u128 {
         let ends = self.changes.iter().skip(1).map(|c| c.0).chain([period]);
-        let bits_ns: u128 =
-            self.changes.iter().zip(ends).map(|((at, rate), end)| u128::from((end - *at).nanos()) * u128::from(rate.bps())).sum();
-        Rate::from_bps((bits_ns / u128::from(period.nanos())) as u64)
+        self.changes.iter().zip(ends).map(|((at, rate), end)| u128::from((end - *at).nanos()) * u128::from(rate.bps())).sum()
     }
 
     /// The mean rate from `from` to `to`.
     pub fn mean_between(&self, from: Time, to: Time) -> Rate {
         let (mut at, mut bits_ns) = (from, 0);
+        // Whole periods at once: there may be millions.
+        if let Some(period) = self.period {
+            let whole = to.since(from).nanos() / period.nanos();
+            bits_ns = self.bits_ns_in(period) * u128::from(whole);
+            at += period * whole;
+        }
         while at < to {
             let until = self.next_change(at).map_or(to, |(change, _)| change.min(to));
             bits_ns += u128::from(until.since(at).nanos()) * u128::from(self.rate_at(at).bps());

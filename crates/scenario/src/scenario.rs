@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -73,7 +74,7 @@ impl ScenarioError {
     /// This error as one of the scenario that `file` holds: found out later than while reading it.
     #[must_use]
     pub fn in_file(self, file: &Path) -> ScenarioError {
-        let text = fs::read_to_string(file).unwrap_or_default();
+        let text = read_text(file).unwrap_or_default();
         let line = self.key.as_deref().and_then(|key| locate::line_of_key(&text, key));
         ScenarioError { file: Some(file.display().to_string()), line, ..self }
     }
@@ -117,7 +118,7 @@ impl Scenario {
     /// An unreadable file, or as [`Scenario::parse`].
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         let named = |e: ScenarioError| ScenarioError { file: Some(path.display().to_string()), ..e };
-        let text = fs::read_to_string(path).map_err(|e| named(ScenarioError::new(format!("cannot be read: {e}"))))?;
+        let text = read_text(path).map_err(|e| named(ScenarioError::new(format!("cannot be read: {e}"))))?;
         let mut scenario = Scenario::parse_in(&text, path.parent().unwrap_or(Path::new(""))).map_err(named)?;
         if scenario.name.is_empty() {
             scenario.name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
@@ -156,12 +157,14 @@ impl Scenario {
             if flow.group.is_empty() {
                 flow.group.clone_from(&flow.name);
             }
-            let named = !flow.name.is_empty() && !flow.name.contains('.');
-            require(named, &format!("flows.{}.name", i + 1), "must not be empty or contain a dot")?;
+            let named = !flow.name.is_empty() && !flow.name.contains(|c: char| c == '.' || c == '/' || c.is_control());
+            let rule = format!("`{}` must not be empty or contain a dot, a slash or a control character", flow.name.escape_debug());
+            require(named, &format!("flows.{}.name", i + 1), &rule)?;
             let twin = before.iter().any(|f| f.name == flow.name);
             require(!twin, &format!("flows.{}.name", flow.name), "two flows have this name; `count = 2` makes several alike")?;
             flow.receiver = flow.receiver.take().filter(|_| flow.kind == Kind::Rledbat);
             flow.check()?;
+            flow.check_amount(self.duration_s)?;
         }
         let wiring = self.topology.wiring(&self.flows);
         for flow in &self.flows {
@@ -178,10 +181,20 @@ impl Scenario {
 const LONGEST_S: f64 = 1e7;
 const LONGEST_DELAY_MS: f64 = 1e6;
 const FASTEST_MBPS: f64 = 1e6;
+const SLOWEST_MBPS: f64 = 1e-6;
+/// The largest file that is read: of a scenario, of a trace.
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// The text of a file that is no larger than a scenario or a trace of sense.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_FILE { Err(io::Error::other("it is larger than 16 MiB")) } else { Ok(text) }
+}
 
 /// A rate that a link may have.
 fn check_rate(mbps: f64, key: &str) -> Result<(), ScenarioError> {
-    require(mbps > 0.0, key, "must be above 0")?;
+    require(mbps >= SLOWEST_MBPS, key, "must be at least 0.000001 (1 bit/s)")?;
     require(mbps <= FASTEST_MBPS, key, "must be at most 1000000 (1 Tbit/s)")
 }
 
@@ -197,7 +210,11 @@ fn plain(message: &str) -> String {
     let (before, expected) = line.rsplit_once("expected ").unwrap_or((&line, ""));
     let wanted = match expected {
         "f64" => "a number",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
+        _ if expected.starts_with(['u', 'i']) && before.contains("floating point") => "a whole number, without a point or an exponent",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, not negative",
         "a boolean" => "true or false",
         _ => return line,
     };

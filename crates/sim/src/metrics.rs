@@ -167,7 +167,8 @@ pub fn bottleneck(name: &str, link: &Link, from: Time, to: Time) -> Bottleneck {
     Bottleneck {
         name: name.to_owned(),
         capacity_bps: capacity,
-        utilisation: link.stats.sent as f64 * 8.0 / (capacity * to.since(from).secs_f64()),
+        // An outage that lasts the whole measurement has no capacity to use.
+        utilisation: if capacity > 0.0 { link.stats.sent as f64 * 8.0 / (capacity * to.since(from).secs_f64()) } else { 0.0 },
         arrivals: link.stats.arrivals,
         drops: link.stats.drops,
         marks: link.marks(),
@@ -208,7 +209,7 @@ pub fn flow_result(row: usize, info: &Row, group: &str, flows: &[Flow], measured
         start_s: info.start.secs_f64(),
         stop_s: stop.secs_f64(),
         goodput_bps: goodput,
-        share: goodput / capacity,
+        share: if capacity > 0.0 { goodput / capacity } else { 0.0 },
         retransmits: mine().map(|flow| flow.sender_stats().retransmits - flow.stats.retransmits_before).sum(),
         losses: mine().map(|flow| flow.stats.drops).sum(),
         rtt_ms: Rtts {

@@ -25,6 +25,9 @@ pub struct Outcome {
     pub series: Series,
 }
 
+/// The most points of all flows' series: they are kept in memory until the run is over.
+const MOST_POINTS: f64 = 2e7;
+
 /// Between two points of the series.
 pub const INTERVAL: Span = Span::from_millis(100);
 
@@ -83,6 +86,12 @@ pub fn run_watched(
     let interval = interval.unwrap_or(INTERVAL);
     if interval == Span::ZERO || !Span::from_secs(1).nanos().is_multiple_of(interval.nanos()) {
         return Err(ScenarioError::new("a whole number of sampling intervals must make a second").into());
+    }
+    let points = scenario.duration_s / interval.secs_f64() * scenario.flows.iter().map(|flow| f64::from(flow.count)).sum::<f64>();
+    if series && points > MOST_POINTS {
+        return Err(
+            ScenarioError::at("duration_s", "its series have more than 20,000,000 points; shorten it, or run it without `--out`").into()
+        );
     }
     let layout = lay_out(scenario, seed)?;
     let traffic = plan(scenario, &layout.paths, seed)?;

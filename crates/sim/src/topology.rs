@@ -64,12 +64,17 @@ pub fn lay_out(scenario: &Scenario, seed: u64) -> Result<Layout, ScenarioError> 
     Ok(Layout { network: Network { stages: layout.stages, link_header: wiring.link_header_bytes }, bottlenecks, paths })
 }
 
+/// The most flow queues of all links: some hundred megabytes.
+const MOST_FLOW_QUEUES: usize = 4_000_000;
+
 /// A network under construction.
 #[derive(Default)]
 struct Builder {
     stages: Vec<Stage>,
     /// The stage of each channel that is a link.
     links: Vec<Option<u16>>,
+    /// Flow queues of all links.
+    flow_queues: usize,
 }
 
 impl Builder {
@@ -82,6 +87,7 @@ impl Builder {
             let channel = &wiring.channels[i];
             let carries_data = routes.iter().any(|route| route.there.contains(&i));
             let Some(limit) = channel.limit.as_ref().filter(|_| channel.always || carries_data) else { continue };
+            self.plan(&limit.queue)?;
             let stage = self.add(Stage::link(link(limit, channel, seed.of("link").nth(i as u64))?))?;
             self.links[i] = Some(stage);
             bottlenecks.push((channel.name.clone(), stage));
@@ -119,12 +125,20 @@ impl Builder {
         let Some(access) = &wiring.access else { return Ok(None) };
         let mut first = None;
         for copy in 0..flow.count {
+            self.plan(&access.queue)?;
             let mut own = build(access.rate_mbps, &access.queue, ImpairConfig::default(), seed.nth(u64::from(copy)))?;
             own.own = true;
             let stage = self.add(Stage::link(own))?;
             first.get_or_insert(stage);
         }
         Ok(first)
+    }
+
+    /// Notes that a link with `queue` is to be built.
+    fn plan(&mut self, queue: &QueueConfig) -> Result<(), ScenarioError> {
+        self.flow_queues = self.flow_queues.saturating_add(queue.flow_queues());
+        let fits = self.flow_queues <= MOST_FLOW_QUEUES;
+        if fits { Ok(()) } else { Err(ScenarioError::at("topology", "its links have more than 4,000,000 flow queues; lower `queues`")) }
     }
 
     fn add(&mut self, stage: Stage) -> Result<u16, ScenarioError> {

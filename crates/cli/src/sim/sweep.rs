@@ -70,6 +70,9 @@ impl Run {
     }
 }
 
+/// The most runs at once: each is held in memory from the start.
+const MOST_RUNS: u64 = 1_000_000;
+
 /// All combinations of the sweeps' values, each `repeat` times.
 ///
 /// # Errors
@@ -83,6 +86,10 @@ pub fn expand(scenario: &Scenario, sweeps: &[Assignment], repeat: u64) -> Result
         if let Some(again) = (1..values.len()).find(|&i| values[..i].contains(&values[i]) || values[i].is_empty()) {
             bail!("--sweep {}: `{}` is empty or stands there twice; use --repeat for more seeds", sweep.key, values[again]);
         }
+    }
+    let runs = sweeps.iter().map(|sweep| sweep.values().len() as u64).fold(repeat.max(1), u64::saturating_mul);
+    if runs > MOST_RUNS {
+        bail!("{runs} runs: at most {MOST_RUNS} at once; sweep fewer values or repeat less");
     }
     let mut variants = vec![(String::new(), scenario.clone())];
     for sweep in sweeps {

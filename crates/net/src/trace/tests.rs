@@ -42,6 +42,7 @@ fn a_bad_line_is_named_with_the_rule() {
         ("0 20\n5 1\nend 5", 3, "after the last change"),
         ("0 20\nend 5\n6 1", 3, "follow `end`"),
         ("end 0", 0, "no rate"),
+        ("0 0\n1 0\nend 2", 0, "0 throughout"),
     ] {
         let e = RateTrace::parse(text).expect_err(text);
         assert_eq!(e.line, line, "{text:?}: {e}");

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ScenarioError, check_delay, require};
+use super::{FASTEST_MBPS, LONGEST_S, SLOWEST_MBPS, ScenarioError, check_delay, require};
 
 /// One flow, or `count` like it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,6 +69,12 @@ pub struct Flow {
     pub lab: Lab,
 }
 
+/// The most transfers, or bursts, that all copies of a flow may make.
+const MOST_TRANSFERS: f64 = 1e6;
+/// The most datagrams.
+const MOST_DATAGRAMS: f64 = 1e9;
+/// The shortest burst.
+const SHORTEST_S: f64 = 1e-6;
 /// The most copies of one flow.
 const MOST_COPIES: u32 = 10_000;
 /// An IPv4 packet's 65,535 bytes less 52 of headers with timestamps.
@@ -386,6 +392,10 @@ impl Flow {
         let held = "kind rledbat needs `receiver = { algorithm = \"ledbat_pp-enhanced-burst\" }`";
         rule(self.kind != Kind::Rledbat || self.receiver.is_some(), "receiver", held)?;
         rule(self.kind == Kind::Udp || !self.cc.is_empty(), "cc", "is missing; `lowtide sim --list` names the congestion controls")?;
+        let times = [("start_s", self.start_s), ("start_jitter_s", self.start_jitter_s), ("stagger_s", self.stagger_s)];
+        for (key, value) in times {
+            rule(value <= LONGEST_S, key, "must be at most 10000000 (115 days)")?;
+        }
         rule(self.start_s >= 0.0, "start_s", "must not be negative")?;
         rule(self.stop_s.is_none_or(|stop| stop > self.start_s), "stop_s", "must lie after `start_s`")?;
         rule(self.start_jitter_s >= 0.0, "start_jitter_s", "must not be negative")?;
@@ -411,6 +421,31 @@ impl Flow {
             "traffic.sizes",
             "must be points [bytes, part] such as [[1000, 0.5], [1e6, 1]]: both rise, the last part is 1",
         )
+    }
+
+    /// Whether what it sends in `duration_s` can be simulated in a bounded time and memory.
+    pub(super) fn check_amount(&self, duration_s: f64) -> Result<(), ScenarioError> {
+        let rule = |ok: bool, key: &str, rule: &str| require(ok, &format!("flows.{}.traffic.{key}", self.name), rule);
+        let copies = f64::from(self.count);
+        let transfers = "makes more than 1000000 transfers in `duration_s`; give it a longer pause, or fewer copies";
+        match &self.traffic {
+            Traffic::Repeat { every_s, .. } => rule(duration_s / every_s * copies <= MOST_TRANSFERS, "every_s", transfers),
+            Traffic::Poisson { arrivals_per_s, .. } => {
+                rule(duration_s * arrivals_per_s * copies <= MOST_TRANSFERS, "arrivals_per_s", transfers)
+            }
+            Traffic::Cbr { rate_kbps, packet_bytes } => {
+                let packets = rate_kbps * 1e3 / 8.0 / f64::from(*packet_bytes) * duration_s * copies;
+                rule(*rate_kbps <= FASTEST_MBPS * 1e3, "rate_kbps", "must be at most 1000000000 (1 Tbit/s)")?;
+                rule(packets <= MOST_DATAGRAMS, "rate_kbps", "makes more than 1000000000 packets in `duration_s`; lower it")
+            }
+            Traffic::OnOff { on_s, off_s, rate_mbps, .. } => {
+                let fast = rate_mbps.is_none_or(|mbps| (SLOWEST_MBPS..=FASTEST_MBPS).contains(&mbps));
+                rule(fast, "rate_mbps", "must be between 0.000001 and 1000000")?;
+                let bursts = duration_s / (on_s + off_s) * copies;
+                rule(*on_s >= SHORTEST_S && bursts <= MOST_TRANSFERS, "on_s", "must be at least 0.000001, and make at most 1000000 bursts")
+            }
+            Traffic::Bulk | Traffic::Finite { .. } => Ok(()),
+        }
     }
 
     pub(super) fn check_has_no_ends(&self) -> Result<(), ScenarioError> {

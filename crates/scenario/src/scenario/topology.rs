@@ -1,13 +1,12 @@
 //! The network of a scenario as its file writes it: a dumbbell, a parking lot or a graph of named nodes. Knows no flow.
 
-use std::fs;
 use std::path::Path;
 
 use lowtide_net::{ImpairConfig, QueueConfig, RateTrace};
 use lowtide_units::Rate;
 use serde::{Deserialize, Serialize};
 
-use super::{ScenarioError, check_delay, check_rate, require};
+use super::{ScenarioError, check_delay, check_rate, read_text, require};
 
 /// The network between senders and receivers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -261,7 +260,7 @@ fn take_in(trace: &mut Option<String>, key: &str, dir: &Path) -> Result<(), Scen
     let Some(trace) = trace else { return Ok(()) };
     let mut file = String::new();
     if !trace.contains('\n') {
-        let text = fs::read_to_string(dir.join(&*trace)).map_err(|e| {
+        let text = read_text(&dir.join(&*trace)).map_err(|e| {
             ScenarioError::at(
                 key,
                 format!(
