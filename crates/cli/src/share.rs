@@ -10,6 +10,7 @@ use std::time::Duration;
 use std::{fs, process};
 
 use anyhow::Context;
+use lowtide_kernel::LeftAlone;
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 
@@ -52,8 +53,16 @@ pub struct Group {
     pub yielded_s: f64,
     /// The mean queueing delay of all samples.
     pub added_delay_ms: Option<f64>,
-    /// Connections whose window scale nobody could tell: not managed.
+    /// Connections that do not yield, or did not for a time; `left_alone` says why.
     pub connections_left_alone: u64,
+    #[serde(default)]
+    pub left_alone: LeftAlone,
+    /// Acknowledgements that left with a smaller window than the kernel's.
+    #[serde(default)]
+    pub acks_lowered: u64,
+    /// Packets of managed connections, received and sent, that could not be read and passed as they were.
+    #[serde(default)]
+    pub packets_unparsed: u64,
     /// Interfaces, of all network namespaces the group uses, whose outgoing packets are seen to.
     #[serde(default)]
     pub interfaces: usize,
@@ -129,8 +138,18 @@ pub struct Flow {
     pub slowdowns: u64,
     /// How the delay is measured: `timestamps` or `edge` by the receiver, `sender` by the sender.
     pub mode: String,
+    /// Its latest segments left where lowtide does not see or cannot read them: it does not yield.
+    #[serde(default)]
+    pub unseen: bool,
     pub idle_s: f64,
     pub age_s: f64,
+}
+
+impl Flow {
+    /// The state of its path's control, or that it does not yield.
+    pub fn state(&self) -> &str {
+        if self.unseen { "NOT YIELDING" } else { &self.phase }
+    }
 }
 
 /// The socket of this process; the file goes with it.

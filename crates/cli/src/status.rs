@@ -55,7 +55,7 @@ fn one(group: &Group) -> String {
     };
     group.flows.iter().for_each(|f| text += &line(cells(f)));
     if group.connections_left_alone > 0 {
-        text += &format!("  {} left alone: open before lowtide came, window scale unknown\n", group.connections_left_alone);
+        text += &format!("  {} connection(s) did NOT yield: {}\n", group.connections_left_alone, group.left_alone);
     }
     text
 }
@@ -78,7 +78,7 @@ fn cells(flow: &Flow) -> [String; 8] {
         human::ms(flow.queueing_delay_ms),
         human::short(flow.window_bytes),
         human::short(flow.retransmissions),
-        flow.phase.clone(),
+        flow.state().to_owned(),
         flow.mode.clone(),
     ]
 }
@@ -99,6 +99,7 @@ fn line([from, rate, base, queue, window, retr, phase, mode]: [String; 8]) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowtide_kernel::LeftAlone;
 
     #[test]
     fn a_group_is_shown_with_each_of_its_flows_and_what_is_not_known_is_a_dash() {
@@ -124,9 +125,20 @@ mod tests {
     #[test]
     fn what_is_left_alone_is_told_without_any_other_connection_and_a_script_takes_one_line() {
         let what = "sh -c echo a\necho \x1b[31mb".to_owned();
-        let text = table(&[Group { name: "a\nb".into(), what, connections_left_alone: 2, ..Group::default() }]);
+        let left_alone = LeftAlone { window_scale_unknown: 2, ..LeftAlone::default() };
+        let text = table(&[Group { name: "a\nb".into(), what, connections_left_alone: 2, left_alone, ..Group::default() }]);
         assert_eq!(text.lines().count(), 4, "{text}");
-        assert!(!text.contains('\x1b') && text.contains("2 left alone") && text.contains("no connection"), "{text}");
+        assert!(
+            !text.contains('\x1b') && text.contains("2 connection(s) did NOT yield: 2 open before") && text.contains("no connection"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_flow_whose_acknowledgements_are_not_lowered_is_shown_as_one_that_does_not_yield() {
+        let flow = Flow { phase: "avoidance".into(), unseen: true, ..Flow::default() };
+        let text = table(&[Group { flows: vec![flow], ..Group::default() }]);
+        assert!(text.contains("NOT YIELDING") && !text.contains("avoidance"), "{text}");
     }
 
     #[test]

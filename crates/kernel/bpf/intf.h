@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What user space and the programs share: the group's configuration, its counters, a flow's snapshot. Mirrored by
 // src/wire.rs, which a test compares with these sizes and offsets. Knows no kernel type.
 #ifndef LOWTIDE_INTF_H
@@ -22,10 +23,21 @@ struct path_key {
 	u32 remote[4];
 };
 
+// Why a connection does not yield.
+enum left_alone {
+	LEFT_SCALE,                        // the kernel does not tell its window scale
+	LEFT_MPTCP,                        // RFC 8684 section 3.3.1: its windows belong to the connection, not to the subflow
+	LEFT_STORAGE,                      // the kernel gives the socket no more storage (net.core.optmem_max)
+	LEFT_PATHS,                        // more than MAX_PATHS remote addresses
+	LEFT_UNSEEN,                       // segments leave that the outgoing program does not see, or cannot parse
+	LEFT_KINDS,
+};
+
 struct flow_snapshot {
 	u32 local[4], remote[4];
 	u16 local_port, remote_port;       // host order
-	u8 timestamps, phase, window_scale, pad;
+	u8 timestamps, phase, window_scale;
+	u8 unseen;                         // its latest segments left unseen
 	u64 bytes, segments, retransmissions, slowdowns;
 	u64 base_rtt, rtt, queueing;       // ns; all ones: unknown
 	u64 window, path_window;           // bytes
@@ -34,10 +46,12 @@ struct flow_snapshot {
 };
 
 struct group_totals {
-	u64 bytes, segments, flows, unmanaged, retransmissions, losses, slowdowns, samples;
+	u64 bytes, segments, flows, retransmissions, losses, slowdowns, samples;
 	u64 queueing_sum, queueing_count;  // ns and segments
 	u64 yielded;                       // ns
-	u64 unparsed;
+	u64 unparsed, unparsed_sent;       // packets of managed connections that passed as they were
+	u64 lowered;                       // segments sent with a smaller window than the kernel's
+	u64 left_alone[LEFT_KINDS];        // connections
 };
 
 #endif

@@ -120,7 +120,7 @@ void lowtide_rx_set_flow_window(struct rx *f, u32 bytes) { f->flow_window = byte
 // Sizes and places that src/wire.rs must agree with.
 const u64 lowtide_layout[] = {
 	sizeof(struct flow_snapshot), offsetof(struct flow_snapshot, local_port), offsetof(struct flow_snapshot, bytes),
-	offsetof(struct flow_snapshot, born), sizeof(struct group_totals), offsetof(struct group_totals, unparsed),
+	offsetof(struct flow_snapshot, born), sizeof(struct group_totals), offsetof(struct group_totals, left_alone),
 	sizeof(struct path_key), sizeof(struct group_config), sizeof(struct control_ack), sizeof(struct rx_out),
 	sizeof(struct rx_in), sizeof(struct rx_report), offsetof(struct path, last_data), sizeof(struct control_start), sizeof(struct control_congestion),
 	sizeof(struct control_restart), sizeof(struct lowtide_shown),

@@ -6,6 +6,7 @@
 #include "state.h"
 
 #define PUBLISH_NS (50 * NS_PER_MS)
+#define UNSEEN_SEGMENTS 16                 // more than can be on their way from TCP to an interface
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -27,8 +28,16 @@ INLINE struct flow_snapshot *snapshot_of(u64 cookie)
 	return bpf_map_lookup_elem(&snapshots, &cookie);
 }
 
-RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, const struct rx *f, const struct path *p)
+// Whether segments leave this connection's socket that the outgoing program does not see, or cannot parse: another program took
+// them first, an IPsec policy hides their headers, the interface is not covered yet.
+INLINE int is_unseen(const struct flow *f, const struct bpf_tcp_sock *tp)
 {
+	return tp->segs_out - f->rx.segs_out >= UNSEEN_SEGMENTS;
+}
+
+RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, const struct flow *flow, const struct path *p)
+{
+	const struct rx *f = &flow->rx;
 	struct flow_snapshot *s = snapshot_of(bpf_get_socket_cookie(skb));
 
 	if (!s)
@@ -39,6 +48,7 @@ RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_s
 	s->remote_port = bpf_ntohs(sk->dst_port);
 	s->timestamps = f->timestamps;
 	s->window_scale = f->ws;
+	s->unseen = is_unseen(flow, tp);
 	s->phase = control_phase(config.algorithm, &p->control);
 	s->bytes = tp->bytes_received;
 	s->segments = f->segments;
@@ -54,25 +64,28 @@ RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_s
 	s->born = f->born;
 }
 
-// What has arrived on a flow since it was last counted, `got` bytes of it new.
-INLINE void count_flow(struct rx *f, u64 got)
+// What has happened on a flow since it was last counted, `got` bytes of it new.
+INLINE void count_flow(struct flow *flow, u64 got)
 {
 	struct group_totals *g = group();
+	struct rx *f = &flow->rx;
 
 	if (!g)
 		return;
 	g->bytes += got;
 	g->segments += f->segments - f->counted;
 	g->retransmissions += f->retransmissions - f->counted_retransmissions;
+	g->lowered += flow->lowered;
 	f->counted = f->segments;
 	f->counted_retransmissions = f->retransmissions;
+	flow->lowered = 0;
 }
 
 // A flow ends: what is still pending counts too.
-INLINE void count_rest(struct rx *f)
+INLINE void count_rest(struct flow *f)
 {
-	count_flow(f, f->pending);
-	f->pending = 0;
+	count_flow(f, f->rx.pending);
+	f->rx.pending = 0;
 }
 
 // What the path made of a report.

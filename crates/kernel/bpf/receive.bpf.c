@@ -17,6 +17,7 @@
 #define TCP_WINDOW_CLAMP 10
 #define MAX_OFFER ((1 << 24) - 1)
 #define ALIVE_NS (5 * NS_PER_S)
+#define OVERTAKEN_NS (2 * NS_PER_MS)
 
 // A function of its own for the verifier, which follows it once, not once for every way that leads to it; and for the
 // processor, which need not have it at hand for packets that are like the last one.
@@ -42,19 +43,24 @@ INLINE int parse_received(struct __sk_buff *skb, struct place *place, struct seg
 
 // Reports to the path and lets it set the flow's window. A function of its own for the verifier, as above; it looks the socket up again,
 // for older kernels pass no socket to such a function.
-__attribute__((noinline)) int report_to_path(struct __sk_buff *skb, struct rx *f, const struct rx_report *report, u64 now)
+__attribute__((noinline)) int report_to_path(struct __sk_buff *skb, struct flow *flow, const struct rx_report *report, u64 now)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct bpf_tcp_sock *tp = sk ? bpf_tcp_sock(sk) : 0;
 	struct path_entry *entry;
 	u64 queueing, yielded, loss;
+	struct rx *f;
 	u32 slowdowns;
 
-	if (!tp || !f || !report)
+	if (!tp || !flow || !report)
 		return 0;
+	f = &flow->rx;
+	if (is_unseen(flow, tp))
+		does_not_yield(flow, LEFT_UNSEEN);
 	entry = path_of(sk);
 	if (!entry) { // No room for another path: this flow is left to the kernel.
 		f->flow_window = CONTROL_MAX_WINDOW;
+		does_not_yield(flow, LEFT_PATHS);
 		return 0;
 	}
 	bpf_spin_lock(&entry->lock);
@@ -70,13 +76,14 @@ __attribute__((noinline)) int report_to_path(struct __sk_buff *skb, struct rx *f
 	count_path(report, queueing, slowdowns, yielded, loss);
 	if (now - f->published > PUBLISH_NS) {
 		f->published = now;
-		publish(skb, sk, tp, f, &entry->path);
+		publish(skb, sk, tp, flow, &entry->path);
 	}
 	return 0;
 }
 
-INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct rx *f, struct segment *seg)
+INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct flow *flow, struct segment *seg)
 {
+	struct rx *f = &flow->rx;
 	struct rx_in in = {};
 	struct rx_report report = {};
 
@@ -92,8 +99,8 @@ INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct rx *
 	if (report.ignored)
 		return;
 	if (rx_collect(f, &report, in.now, config.report)) {
-		count_flow(f, report.got);
-		report_to_path(skb, f, &report, in.now);
+		count_flow(flow, report.got);
+		report_to_path(skb, flow, &report, in.now);
 	}
 }
 
@@ -112,7 +119,7 @@ int receive(struct __sk_buff *skb)
 	if (!tp)
 		return 1;
 	if (!f && sk->state != BPF_TCP_LISTEN && sk->state != BPF_TCP_SYN_SENT && sk->state != BPF_TCP_SYN_RECV)
-		f = adopt(sk); // Open before we were here.
+		f = adopt(sk, bpf_get_socket_cookie(skb)); // Open before we were here.
 	if (!f)
 		return 1;
 	if (parse_received(skb, &f->received, &seg)) {
@@ -123,9 +130,9 @@ int receive(struct __sk_buff *skb)
 		return 1;
 	}
 	if (seg.payload && !(seg.flags & (TCP_SYN | TCP_RST)) && (seg.timestamps || !f->rx.timestamps))
-		received(skb, tp, &f->rx, &seg);
-	if (seg.flags & TCP_FIN)
-		count_rest(&f->rx);
+		received(skb, tp, f, &seg);
+	if (seg.flags & (TCP_FIN | TCP_RST))
+		count_rest(f);
 	return 1;
 }
 
@@ -158,7 +165,7 @@ INLINE int is_unsummed(struct __sk_buff *skb)
 	return BPF_CORE_READ_BITFIELD(full, ip_summed) == CHECKSUM_PARTIAL;
 }
 
-// Whether the packet now shows the window field `to`.
+// Whether the packet now shows the window field `to`. Where the checksum could be written, so can the window, which stands before it.
 INLINE int lower(struct __sk_buff *skb, u32 tcp, u16 from, u16 to)
 {
 	from = bpf_htons(from);
@@ -184,7 +191,14 @@ INLINE void sent(struct __sk_buff *skb, struct flow *f, struct bpf_tcp_sock *tp)
 	int tcp = parse_sent(skb, &f->sent, &seg);
 	u16 field;
 
-	if (tcp < 0 || (seg.flags & (TCP_SYN | TCP_RST)) || !(seg.flags & TCP_ACK))
+	if (tcp < 0) {
+		struct group_totals *g = group();
+
+		if (g && tp && tp->segs_out != f->rx.segs_out) // Else it was seen where it had no other header around it, as on a tunnel's device.
+			g->unparsed_sent++;
+		return;
+	}
+	if ((seg.flags & (TCP_SYN | TCP_RST)) || !(seg.flags & TCP_ACK))
 		return;
 	out.now = departure(skb);
 	out.ack = seg.ack;
@@ -194,9 +208,17 @@ INLINE void sent(struct __sk_buff *skb, struct flow *f, struct bpf_tcp_sock *tp)
 	if (tp) {
 		out.segs = skb->gso_segs ? skb->gso_segs : 1;
 		out.before = tp->segs_out - out.segs; // TCP counts a segment before it passes it on.
+		// One that left a moment ago was overtaken by TCP, not missed: a queue to user space (nfqueue), encryption on another processor.
+		if (after(out.before, f->rx.segs_out) && out.now - f->left < OVERTAKEN_NS)
+			out.before = f->rx.segs_out;
+		f->left = out.now;
 	}
 	field = rx_send(&f->rx, &out);
-	if (field < seg.window && !lower(skb, tcp, seg.window, field))
+	if (field == seg.window)
+		return;
+	if (lower(skb, tcp, seg.window, field))
+		f->lowered++;
+	else
 		rx_not_lowered(&f->rx, &out);
 }
 
@@ -297,7 +319,7 @@ int connection(struct bpf_sock_ops *ops)
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 		if (sk)
-			adopt(sk);
+			adopt(sk, bpf_get_socket_cookie(ops));
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		if (ops->args[1] == BPF_TCP_CLOSE) {
@@ -305,7 +327,7 @@ int connection(struct bpf_sock_ops *ops)
 			bpf_map_delete_elem(&snapshots, &cookie);
 			f = sk ? bpf_sk_storage_get(&flow_states, sk, 0, 0) : 0;
 			if (f)
-				count_rest(&f->rx);
+				count_rest(f);
 		}
 		break;
 	}

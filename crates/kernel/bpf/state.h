@@ -7,6 +7,7 @@
 #include "parse.h"
 #include "path.h"
 
+#define MAX_LEFT_ALONE 4096
 #define AF_INET 2
 #define AF_INET6 10
 
@@ -18,6 +19,7 @@ struct tcp_options_received {
 struct tcp_sock {
 	u16 advmss;
 	struct tcp_options_received rx_opt;
+	_Bool is_mptcp;
 } __attribute__((preserve_access_index));
 
 struct sock {
@@ -41,6 +43,9 @@ u64 alive SEC(".data.alive");
 // A connection.
 struct flow {
 	struct place received, sent;       // its packets' headers
+	u64 left;                          // when its last segment left that the outgoing program saw
+	u32 lowered;                       // segments, not yet counted
+	u32 left_alone;                    // bits of enum left_alone, counted
 	struct rx rx;
 };
 
@@ -64,6 +69,14 @@ struct {
 	__type(value, struct path_entry);
 } paths SEC(".maps");
 
+// Connections that are not managed and have been counted, by cookie.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_LEFT_ALONE);
+	__type(key, u64);
+	__type(value, u32);
+} left_alone SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -82,8 +95,30 @@ INLINE struct group_totals *group(void)
 
 // ---- flows and paths ---------------------------------------------------------------------------------------------
 
-// A connection's state, from what the kernel agreed with the peer; none if it does not say.
-INLINE struct flow *adopt(struct bpf_sock *sk)
+// Counts a connection that is not managed, once.
+RARELY void leave_alone(u64 cookie, u32 why)
+{
+	struct group_totals *g = group();
+	u32 kept = why;
+
+	if (g && why < LEFT_KINDS && !bpf_map_update_elem(&left_alone, &cookie, &kept, BPF_NOEXIST))
+		g->left_alone[why]++;
+}
+
+// The same for one that is managed and does not yield.
+RARELY void does_not_yield(struct flow *f, u32 why)
+{
+	struct group_totals *g = group();
+
+	if (!g || why >= LEFT_KINDS || (f->left_alone >> why & 1))
+		return;
+	f->left_alone |= 1U << why;
+	f->rx.published = 0; // To be shown at once.
+	g->left_alone[why]++;
+}
+
+// A connection's state, from what the kernel agreed with the peer; none if it cannot be managed.
+INLINE struct flow *adopt(struct bpf_sock *sk, u64 cookie)
 {
 	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
 	struct tcp_sock *full = bpf_skc_to_tcp_sock(sk);
@@ -93,17 +128,22 @@ INLINE struct flow *adopt(struct bpf_sock *sk)
 	if (!g)
 		return 0;
 	if (!tp || !full) {
-		g->unmanaged++;
+		leave_alone(cookie, LEFT_SCALE);
+		return 0;
+	}
+	if (bpf_core_field_exists(full->is_mptcp) && full->is_mptcp) {
+		leave_alone(cookie, LEFT_MPTCP);
 		return 0;
 	}
 	f = bpf_sk_storage_get(&flow_states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!f) {
-		g->unmanaged++;
+		leave_alone(cookie, LEFT_STORAGE);
 		return 0;
 	}
 	if (!f->rx.managed) {
 		rx_init(&f->rx, bpf_ktime_get_ns(), tp->mss_cache, full->advmss, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
 			BPF_CORE_READ_BITFIELD(full, rx_opt.tstamp_ok));
+		f->rx.segs_out = tp->segs_out;
 		g->flows++;
 	}
 	return f;

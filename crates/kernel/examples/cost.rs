@@ -7,14 +7,12 @@
 #![expect(unsafe_code, reason = "libbpf-rs does not wrap BPF_ENABLE_STATS")]
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use anyhow::{Context, Result};
 use libbpf_rs::query::ProgInfoIter;
-use nix::net::if_::if_nametoindex;
+use lowtide_kernel::other_program::{OtherProgram, Verdict};
 
 /// Calls and ns of each program by name, summed over the runs that are alive.
 type Costs = BTreeMap<String, (u64, u64)>;
@@ -39,37 +37,12 @@ fn owned(fd: i32, what: &str) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Runs `r0 = -1 (TCX_NEXT); exit` for each packet that leaves by the interface, until both descriptors are closed.
-fn nothing_at(interface: &str) -> Result<[OwnedFd; 2]> {
-    const NAME: &CStr = c"nothing";
-    const LICENSE: &CStr = c"GPL";
-    let insn = |code: u32, imm: i32| libbpf_sys::bpf_insn { code: code as u8, imm, ..Default::default() };
-    let program =
-        [insn(libbpf_sys::BPF_ALU64 | libbpf_sys::BPF_MOV | libbpf_sys::BPF_K, -1), insn(libbpf_sys::BPF_JMP | libbpf_sys::BPF_EXIT, 0)];
-    let index = if_nametoindex(interface).with_context(|| format!("there is no interface `{interface}` here"))?;
-    // SAFETY: the strings end in zero, the instructions live through the call, no options are given.
-    let program = unsafe {
-        libbpf_sys::bpf_prog_load(
-            libbpf_sys::BPF_PROG_TYPE_SCHED_CLS,
-            NAME.as_ptr(),
-            LICENSE.as_ptr(),
-            program.as_ptr(),
-            program.len() as u64,
-            ptr::null_mut(),
-        )
-    };
-    let program = owned(program, "an empty program does not load")?;
-    // SAFETY: a descriptor of ours, an interface's index, no options.
-    let link = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index.cast_signed(), libbpf_sys::BPF_TCX_EGRESS, ptr::null()) };
-    Ok([owned(link, "an empty program does not attach (tcx: Linux 6.6 or later)")?, program])
-}
-
 #[expect(clippy::print_stdout, reason = "an example prints")]
 fn main() -> Result<()> {
     // SAFETY: the argument is one of the enumeration's values.
     let counting = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     let _counting = owned(counting, "the kernel does not count (CAP_SYS_ADMIN)")?;
-    let _nothing = std::env::args().nth(1).map(|interface| nothing_at(&interface)).transpose()?;
+    let _nothing = std::env::args().nth(1).map(|interface| OtherProgram::attach(&interface, Verdict::Next)).transpose()?;
     let before = costs();
     let _any = io::stdin().read_to_end(&mut Vec::new());
     let each: Vec<String> = costs()

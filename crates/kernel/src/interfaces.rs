@@ -19,8 +19,11 @@ use nix::sched::{CloneFlags, setns};
 use crate::leftovers::{self, Note};
 use crate::probe;
 
-/// Our place among the clsact filters of an interface.
-const PRIORITY: u32 = 0x6c74;
+/// Our place among the clsact filters of an interface: before all others, which may end the chain. Of filters of one priority the
+/// kernel runs the latest first. Where the first place has a filter of another kind, the next is taken.
+const PRIORITIES: std::ops::RangeInclusive<u32> = 1..=4;
+/// The upper byte of our filters' handles; below it is the process that they belong to.
+const HANDLE: u32 = 0x6c << 24;
 
 /// Whether this kernel has tcx (since 6.6).
 pub(crate) fn has_tcx() -> bool {
@@ -40,7 +43,7 @@ enum Attachment {
     /// Closing the descriptor detaches.
     Tcx { link: OwnedFd },
     /// The kernel keeps a filter until it is removed, in its own namespace.
-    Clsact { program: OwnedFd, index: u32, namespace: File },
+    Clsact { program: OwnedFd, index: u32, priority: u32, namespace: File },
 }
 
 impl Interfaces {
@@ -79,9 +82,9 @@ impl Interfaces {
             // A namespace's number and an interface's index are given again: what is attached is known by the attachment alone.
             attached.retain(|(ns, index), attachment| *ns != inode || attachment.is_at(*index));
             for index in present {
-                for owner in dead {
+                for (owner, priority) in dead.iter().flat_map(|owner| PRIORITIES.map(move |priority| (*owner, priority))) {
                     // Most left nothing here.
-                    let _none = filter(program, index, *owner).detach();
+                    let _none = filter(program, index, priority, owner).detach();
                 }
                 if let Entry::Vacant(entry) = attached.entry((inode, index)) {
                     match attach(program, index, &namespace) {
@@ -111,9 +114,9 @@ impl Attachment {
     fn is_at(&self, interface: u32) -> bool {
         match self {
             Attachment::Tcx { link } => tcx_interface(link.as_fd()).is_ok_and(|at| at == interface),
-            Attachment::Clsact { program, index, namespace } => {
-                let (program, index) = (program.as_fd(), *index);
-                inside(namespace, || filter(program, index, std::process::id()).query().is_ok()).unwrap_or(false)
+            Attachment::Clsact { program, index, priority, namespace } => {
+                let (program, index, priority) = (program.as_fd(), *index, *priority);
+                inside(namespace, || filter(program, index, priority, std::process::id()).query().is_ok()).unwrap_or(false)
             }
         }
     }
@@ -142,13 +145,19 @@ fn attach(program: BorrowedFd<'_>, index: u32, namespace: &File) -> Result<Attac
             .map(|link| Attachment::Tcx { link })
             .with_context(|| format!("interface {index}: tcx does not take the program"));
     }
-    clsact(program, index).with_context(|| format!("interface {index}: clsact does not take the program"))?;
-    Ok(Attachment::Clsact { program: program.try_clone_to_owned()?, index, namespace: namespace.try_clone()? })
+    let priority = clsact(program, index).with_context(|| format!("interface {index}: clsact does not take the program"))?;
+    Ok(Attachment::Clsact { program: program.try_clone_to_owned()?, index, priority, namespace: namespace.try_clone()? })
 }
 
+/// Before all programs that are there: one that ends the chain or redirects packets would keep them from ours.
 fn tcx(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
-    // SAFETY: no options are passed; the descriptor and the index are plain numbers to the kernel.
-    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, libbpf_sys::BPF_TCX_EGRESS, std::ptr::null()) };
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        flags: libbpf_sys::BPF_F_BEFORE,
+        ..Default::default()
+    };
+    // SAFETY: the options outlive the call and tell their size; the descriptor and the index are plain numbers to the kernel.
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, libbpf_sys::BPF_TCX_EGRESS, &raw const options) };
     if fd < 0 {
         return Err(io::Error::from_raw_os_error(-fd));
     }
@@ -169,26 +178,33 @@ fn tcx_interface(link: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(unsafe { info.__bindgen_anon_1.tcx.ifindex })
 }
 
-/// A run's filter on an interface: the handle is its process id, so that two runs do not meet.
-fn filter(program: BorrowedFd<'_>, index: u32, owner: u32) -> TcHook {
-    TcHookBuilder::new(program).ifindex(index as i32).replace(true).handle(owner).priority(PRIORITY).hook(TC_EGRESS)
+/// A run's filter on an interface: the handle has its process id (at most 22 bits, proc(5)), so that two runs do not meet.
+fn filter(program: BorrowedFd<'_>, index: u32, priority: u32, owner: u32) -> TcHook {
+    TcHookBuilder::new(program).ifindex(index as i32).replace(true).handle(HANDLE | owner).priority(priority).hook(TC_EGRESS)
 }
 
-fn clsact(program: BorrowedFd<'_>, index: u32) -> Result<()> {
-    let mut hook = filter(program, index, std::process::id());
+/// The priority it got.
+fn clsact(program: BorrowedFd<'_>, index: u32) -> Result<u32> {
+    let at = |priority| filter(program, index, priority, std::process::id());
     // The queue discipline may be there already, ours or another's; it is never removed.
-    let _exists = hook.create();
-    hook.attach()?;
-    Ok(())
+    let _exists = at(*PRIORITIES.start()).create();
+    let mut refusal = None;
+    for priority in PRIORITIES {
+        match at(priority).attach() {
+            Ok(_) => return Ok(priority),
+            Err(e) => refusal = Some(e),
+        }
+    }
+    Err(refusal.map_or_else(|| anyhow!("no priority is left"), Into::into))
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        if let Attachment::Clsact { program, index, namespace } = self {
-            let (program, index) = (program.as_fd(), *index);
+        if let Attachment::Clsact { program, index, priority, namespace } = self {
+            let (program, index, priority) = (program.as_fd(), *index, *priority);
             // The interface or its namespace may be gone, and its filters with it; what cannot be reached falls silent by itself
             // (ALIVE_NS).
-            let _gone = inside(namespace, || filter(program, index, std::process::id()).detach().is_ok());
+            let _gone = inside(namespace, || filter(program, index, priority, std::process::id()).detach().is_ok());
         }
     }
 }

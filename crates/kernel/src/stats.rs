@@ -1,5 +1,6 @@
 //! What the receiver reports: counters of the group and a snapshot of each flow, as plain data. Knows no kernel.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use lowtide_units::Span;
@@ -51,6 +52,8 @@ pub struct FlowSnapshot {
     pub path_flows: u32,
     /// The window scale this end announced.
     pub window_scale: u8,
+    /// Segments leave its socket that the outgoing program does not see, or cannot parse: its window is not lowered.
+    pub unseen: bool,
     /// How long ago it last received payload.
     pub idle: Span,
     /// How long it has been managed.
@@ -66,8 +69,8 @@ pub struct Totals {
     pub segments: u64,
     /// Connections managed so far.
     pub flows: u64,
-    /// Connections left alone because the kernel did not tell their window scale.
-    pub unmanaged: u64,
+    /// Connections that did not yield, or not for a time.
+    pub left_alone: LeftAlone,
     /// Retransmissions noticed.
     pub retransmissions: u64,
     /// Times a window was halved for a loss or a CE mark.
@@ -80,8 +83,52 @@ pub struct Totals {
     pub mean_queueing_delay: Option<Span>,
     /// Time, summed over paths, in which the queueing delay was above the target and the window gave way.
     pub yielded: Span,
-    /// Packets that could not be parsed completely and passed untouched.
+    /// Packets to managed connections that could not be parsed completely and were not counted.
     pub unparsed: u64,
+    /// Packets from managed connections that could not be parsed and left as they were.
+    pub unparsed_sent: u64,
+    /// Segments that left with a smaller window than the kernel's.
+    pub lowered: u64,
+}
+
+/// Connections of the group that do not yield, by cause (`enum left_alone` of bpf/intf.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftAlone {
+    /// Open before lowtide came, and the kernel does not tell their window scale.
+    pub window_scale_unknown: u64,
+    /// Multipath TCP: its windows belong to the whole connection, not to a subflow (RFC 8684 section 3.3.1).
+    pub mptcp: u64,
+    /// The kernel gave the socket no more storage: several runs manage it, and `net.core.optmem_max` is small.
+    pub no_socket_storage: u64,
+    /// More remote addresses than lowtide keeps.
+    pub paths_full: u64,
+    /// Their segments left by a way that lowtide's outgoing program does not see, or with headers that it cannot read.
+    pub acks_unseen: u64,
+}
+
+impl LeftAlone {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.causes().iter().map(|(n, _)| n).sum()
+    }
+
+    /// How many of each cause, in words.
+    pub fn causes(&self) -> [(u64, &'static str); 5] {
+        [
+            (self.window_scale_unknown, "open before lowtide came, window scale unknown"),
+            (self.mptcp, "Multipath TCP"),
+            (self.no_socket_storage, "no socket storage left (net.core.optmem_max)"),
+            (self.paths_full, "more remote addresses than lowtide keeps"),
+            (self.acks_unseen, "acknowledgements leave where lowtide does not see or cannot read them (another BPF program, IPsec)"),
+        ]
+    }
+}
+
+impl fmt::Display for LeftAlone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let causes: Vec<String> = self.causes().iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
+        f.write_str(&causes.join("; "))
+    }
 }
 
 /// What a program cost the kernel's verifier, the larger part of what starting takes.

@@ -7,7 +7,7 @@ use lowtide_window::Phase;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::attach::Config;
-use crate::stats::{FlowSnapshot, Mode, Totals};
+use crate::stats::{FlowSnapshot, LeftAlone, Mode, Totals};
 
 /// `struct flow_snapshot`: where each field begins.
 pub(crate) mod flow_at {
@@ -18,13 +18,14 @@ pub(crate) mod flow_at {
     pub(crate) const TIMESTAMPS: usize = 36;
     pub(crate) const PHASE: usize = 37;
     pub(crate) const SCALE: usize = 38;
+    pub(crate) const UNSEEN: usize = 39;
     pub(crate) const COUNTERS: usize = 40;
     pub(crate) const SIZE: usize = COUNTERS + 12 * 8;
 }
 
 /// `struct group_totals`: so many 64-bit counters.
 #[cfg(test)]
-pub(crate) const TOTALS: usize = 12;
+pub(crate) const TOTALS: usize = 18;
 
 /// `struct group_config`: the target, the control's number, its burst, the interval of reports, two flags, padding.
 const GROUP_CONFIG: usize = 24;
@@ -85,6 +86,7 @@ pub(crate) fn flow(cookie: u64, bytes: &[u8], now: u64) -> Option<FlowSnapshot> 
         mode: if bytes[TIMESTAMPS] != 0 { Mode::Timestamps } else { Mode::Edge },
         phase: Phase::from_number(bytes[PHASE]),
         window_scale: bytes[SCALE],
+        unseen: bytes[UNSEEN] != 0,
         bytes: at(0),
         segments: at(1),
         retransmissions: at(2),
@@ -107,14 +109,22 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>]) -> Totals {
         bytes: sum(0),
         segments: sum(1),
         flows: sum(2),
-        unmanaged: sum(3),
-        retransmissions: sum(4),
-        losses: sum(5),
-        slowdowns: sum(6),
-        samples: sum(7),
-        mean_queueing_delay: sum(8).checked_div(sum(9)).map(Span::from_nanos),
-        yielded: Span::from_nanos(sum(10)),
-        unparsed: sum(11),
+        retransmissions: sum(3),
+        losses: sum(4),
+        slowdowns: sum(5),
+        samples: sum(6),
+        mean_queueing_delay: sum(7).checked_div(sum(8)).map(Span::from_nanos),
+        yielded: Span::from_nanos(sum(9)),
+        unparsed: sum(10),
+        unparsed_sent: sum(11),
+        lowered: sum(12),
+        left_alone: LeftAlone {
+            window_scale_unknown: sum(13),
+            mptcp: sum(14),
+            no_socket_storage: sum(15),
+            paths_full: sum(16),
+            acks_unseen: sum(17),
+        },
     }
 }
 
@@ -140,7 +150,7 @@ mod tests {
             COUNTERS,
             SIZE - 8,
             8 * TOTALS,
-            8 * (TOTALS - 1),
+            8 * (TOTALS - 5),
             16,
             GROUP_CONFIG,
             size_of::<Ack>(),

@@ -73,7 +73,10 @@ impl Meter {
             rate_bps: rate(totals.bytes, self.last.group, span),
             yielded_s: totals.yielded.secs_f64(),
             added_delay_ms: totals.mean_queueing_delay.map(Span::millis_f64),
-            connections_left_alone: totals.unmanaged,
+            connections_left_alone: totals.left_alone.total(),
+            left_alone: totals.left_alone,
+            acks_lowered: totals.lowered,
+            packets_unparsed: totals.unparsed + totals.unparsed_sent,
             interfaces: managed.interfaces(),
             sending: Sending { rate_bps: rate(sending.bytes, self.last.sent, span), ..managed.sending(&sending) },
             flows: flows(&received, &sent, &self.last.flows, span),
@@ -124,6 +127,7 @@ fn flow(flow: &FlowSnapshot, before: u64, span: Span) -> Flow {
         retransmissions: flow.retransmissions,
         slowdowns: flow.slowdowns,
         mode: word(&flow.mode),
+        unseen: flow.unseen,
         idle_s: flow.idle.secs_f64(),
         age_s: flow.age.secs_f64(),
     }
@@ -147,6 +151,7 @@ fn upload(flow: &SendSnapshot, before: u64, span: Span) -> Flow {
         retransmissions: flow.retransmissions,
         slowdowns: flow.slowdowns,
         mode: "sender".to_owned(),
+        unseen: false,
         idle_s: flow.idle.secs_f64(),
         age_s: flow.age.secs_f64(),
     }

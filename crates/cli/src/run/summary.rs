@@ -7,7 +7,7 @@ use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use lowtide_kernel::Totals;
+use lowtide_kernel::{LeftAlone, Totals};
 use lowtide_units::{Rate, Span};
 use serde::Serialize;
 
@@ -34,8 +34,13 @@ pub struct Summary {
     /// The mean queueing delay of all samples.
     pub added_delay_ms: Option<f64>,
     pub connections: u64,
-    /// Connections whose window scale nobody could tell: not managed.
+    /// Connections that did not yield, or not for a time; `left_alone` says why.
     pub connections_left_alone: u64,
+    pub left_alone: LeftAlone,
+    /// Acknowledgements that left with a smaller window than the kernel's.
+    pub acks_lowered: u64,
+    /// Packets of managed connections, received and sent, that could not be read and passed as they were.
+    pub packets_unparsed: u64,
     pub retransmissions: u64,
     pub losses: u64,
     pub slowdowns: u64,
@@ -62,7 +67,10 @@ impl Summary {
             yielded_s: totals.yielded.secs_f64(),
             added_delay_ms: totals.mean_queueing_delay.map(Span::millis_f64),
             connections: totals.flows,
-            connections_left_alone: totals.unmanaged,
+            connections_left_alone: totals.left_alone.total(),
+            left_alone: totals.left_alone,
+            acks_lowered: totals.lowered,
+            packets_unparsed: totals.unparsed + totals.unparsed_sent,
             retransmissions: totals.retransmissions,
             losses: totals.losses,
             slowdowns: totals.slowdowns,
@@ -112,7 +120,7 @@ impl fmt::Display for Summary {
         }
         match self.connections_left_alone {
             0 => Ok(()),
-            n => write!(f, "; {n} connection(s) left alone: open before lowtide came, window scale unknown"),
+            n => write!(f, "; {n} connection(s) did NOT yield: {}", self.left_alone),
         }
     }
 }
@@ -166,8 +174,12 @@ mod tests {
         };
         let line = "received 105 MB in 42.0 s, mean 20.0 Mbit/s; yielded 12.3 s; added delay 8.1 ms";
         assert_eq!(summary(totals).to_string(), line);
-        let left_alone = summary(Totals { unmanaged: 2, ..totals }).to_string();
-        assert!(left_alone.starts_with(line) && left_alone.contains("2 connection(s) left alone"), "{left_alone}");
+        let causes = LeftAlone { mptcp: 2, acks_unseen: 1, ..LeftAlone::default() };
+        let left_alone = summary(Totals { left_alone: causes, ..totals }).to_string();
+        assert!(
+            left_alone.starts_with(line) && left_alone.contains("3 connection(s) did NOT yield: 2 Multipath TCP; 1 ack"),
+            "{left_alone}"
+        );
         assert_eq!(summary(Totals::default()).to_string(), "nothing was received or sent over TCP in 42.0 s");
     }
 

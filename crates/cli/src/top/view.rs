@@ -138,7 +138,7 @@ fn words(row: &model::Row) -> Vec<Line<'static>> {
         Line::from(format!("group {}: {}", row.group.name, row.group.what)),
         Line::from(format!(
             "{}; target {}; RTT {} ms by {}; {} slowdown(s)",
-            flow.phase,
+            flow.state(),
             row.group.target,
             human::ms(flow.rtt_ms),
             flow.mode,
