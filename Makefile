@@ -32,6 +32,8 @@ report:         ## the papers' report in a browser (installs Chromium): silent, 
 bench: build    ## what it reaches and what it costs: the laboratory (40 minutes, root), on_ack, the simulator
 	cargo bench --locked -p lowtide-cc --bench on_ack
 	scripts/bench-sim
+	scripts/setup-utp-peers
+	cargo run --release --locked -p lowtide-utp-tokio --example loopback
 	scripts/bench-sweep
 	target/release/lowtide bench link --jobs 1
 	scripts/bench-receive
