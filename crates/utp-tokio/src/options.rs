@@ -18,7 +18,8 @@ pub struct Options {
     pub receive_buffer: u32,
     /// Connections on the port; further SYNs are ignored. libutp: 3000.
     pub max_connections: usize,
-    /// Connections whose peer has not shown yet that it has our answer. Another SYN takes the place of the oldest.
+    /// Connections whose peer has not shown yet that it has our answer, about 2 KB each. Another SYN takes the place of the oldest: so
+    /// many may arrive within a round trip.
     pub max_half_open: usize,
     /// Connections established and not accepted yet; further SYNs are ignored.
     pub backlog: usize,
@@ -35,7 +36,7 @@ impl Default for Options {
             send_buffer: 1 << 20,
             receive_buffer: 1 << 20,
             max_connections: 16_384,
-            max_half_open: 256,
+            max_half_open: 4096,
             backlog: 1024,
             udp_buffer: 4 << 20,
         }

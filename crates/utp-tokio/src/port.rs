@@ -142,8 +142,12 @@ impl Port {
         unpoisoned(&self.table).ready.pop_front()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        unpoisoned(&self.table).members.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        unpoisoned(&self.table).members.is_empty()
+        self.len() == 0
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -69,6 +69,11 @@ impl UtpSocket {
         }
     }
 
+    /// Connections on the port, half-open and closing ones included.
+    pub fn connections(&self) -> usize {
+        self.port.len()
+    }
+
     /// Whether the port's task has ended, with the runtime or by [`abort`](UtpSocket::abort).
     pub fn is_ended(&self) -> bool {
         self.task.is_finished()
