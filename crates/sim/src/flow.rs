@@ -5,10 +5,10 @@ use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::endpoint::{ReceivingEnd, SenderStats, SendingEnd};
-use crate::holder::Holder;
 use crate::packet::{Kind, Packet, UDP_HEADER};
 use crate::stacks::{Stack, Wire};
 use crate::utp::UtpEnd;
+use crate::window_limiter::WindowLimiter;
 
 /// Bytes of a SYN or SYN-ACK with its options.
 const SYN_SIZE: u32 = 60;
@@ -124,7 +124,7 @@ pub struct Flow {
     /// The receiving end, once it has heard of the other.
     pub receiver: Option<ReceivingEnd>,
     /// What holds the sender back through the receive window.
-    holder: Option<Box<Holder>>,
+    limiter: Option<Box<WindowLimiter>>,
     /// When the pending timer events of the two ends fire.
     pub timers: [Time; 2],
     syn_sent: Time,
@@ -143,7 +143,7 @@ impl Flow {
             stats: FlowStats::default(),
             sender: None,
             receiver: None,
-            holder: None,
+            limiter: None,
             timers: [Time::MAX; 2],
             syn_sent: Time::ZERO,
             syn_timeout: SYN_TIMEOUT,
@@ -174,7 +174,7 @@ impl Flow {
 
     /// The window that an rLEDBAT receiver aims at.
     pub fn held_window(&self) -> Option<u64> {
-        self.holder.as_ref().map(|holder| holder.window())
+        self.limiter.as_ref().map(|limiter| limiter.window())
     }
 
     /// TCP's SYN, and when to repeat it.
@@ -195,18 +195,18 @@ impl Flow {
             self.receiver = Some(self.spec.stack.receiving_end(id));
             if let Some((profile, params)) = &self.spec.held_by {
                 let start = Start { now, mss: config.mss, seed: self.spec.seed, ..Start::default() };
-                self.holder = Some(Box::new(Holder::build(profile, params, &start, config.scale)?));
+                self.limiter = Some(Box::new(WindowLimiter::build(profile, params, &start, config.scale)?));
             }
         }
         let mut answer = Packet::new(id, Kind::SynAck, SYN_SIZE, now);
         answer.window = config.window;
-        self.hold(&mut answer, Holder::on_syn, now);
+        self.hold(&mut answer, WindowLimiter::on_syn, now);
         Ok(answer)
     }
 
     /// A data segment arrives; the acknowledgement to send, if one is due.
     pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
-        if let Some(holder) = &mut self.holder {
+        if let Some(limiter) = &mut self.limiter {
             let (len, mss) = (packet.payload(), self.spec.wire.mss);
             let segment = rledbat::Segment {
                 now,
@@ -217,23 +217,23 @@ impl Flow {
                 ce: packet.is_marked(),
             };
             let expected = self.receiver.as_ref().map_or(0, |receiver| receiver.next_expected());
-            holder.on_segment(&segment, expected.wrapping_mul(mss));
+            limiter.on_segment(&segment, expected.wrapping_mul(mss));
         }
         let mut ack = self.receiver.as_mut()?.on_packet(packet, now)?;
-        self.hold(&mut ack, Holder::on_outgoing, now);
+        self.hold(&mut ack, WindowLimiter::on_outgoing, now);
         Some(ack)
     }
 
     /// The receiver's timer; the acknowledgement to send, if one is due.
     pub fn on_receiver_timer(&mut self, now: Time) -> Option<Packet> {
         let mut ack = self.receiver.as_mut()?.on_timer(now)?;
-        self.hold(&mut ack, Holder::on_outgoing, now);
+        self.hold(&mut ack, WindowLimiter::on_outgoing, now);
         Some(ack)
     }
 
     /// Lets an rLEDBAT receiver lower the window of what leaves.
-    fn hold(&mut self, packet: &mut Packet, field: fn(&mut Holder, &rledbat::Outgoing) -> u16, now: Time) {
-        let Some(holder) = &mut self.holder else { return };
+    fn hold(&mut self, packet: &mut Packet, field: fn(&mut WindowLimiter, &rledbat::Outgoing) -> u16, now: Time) {
+        let Some(limiter) = &mut self.limiter else { return };
         let config = self.spec.wire;
         let out = rledbat::Outgoing {
             now,
@@ -241,7 +241,7 @@ impl Flow {
             field: (packet.window >> config.scale).min(u32::from(u16::MAX)) as u16,
             tsval: Some(label(now)),
         };
-        packet.window = u32::from(field(holder, &out)) << config.scale;
+        packet.window = u32::from(field(limiter, &out)) << config.scale;
     }
 
     /// A connection without handshake: both ends exist from the start.

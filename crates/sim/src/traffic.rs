@@ -10,10 +10,10 @@ use lowtide_scenario::{Scenario, ScenarioError, Traffic};
 use lowtide_units::{Rate, Span, Time};
 
 use crate::flow::{App, FlowSpec};
-use crate::holder::Holder;
 use crate::packet::UDP_HEADER;
 use crate::stacks::Stack;
 use crate::topology::Path;
+use crate::window_limiter::WindowLimiter;
 use sizes::Sizes;
 
 /// A result to be reported: one copy of a scenario's flow.
@@ -120,7 +120,7 @@ fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, Scena
     let held_by =
         flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (r.algorithm.clone(), Params::from(r.params.clone())));
     if let Some((profile, params)) = &held_by {
-        Holder::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| at("receiver", e.to_string()))?;
+        WindowLimiter::build(profile, params, &start, flow.tcp.window_scale).map_err(|e| at("receiver", e.to_string()))?;
     }
     let mut wire = stack.wire();
     let utp = (flow.kind == Kind::Utp).then(|| utp(flow));

@@ -1,4 +1,4 @@
-//! What holds a sender back through the receive window: a rLEDBAT receiver of `cc`, or line for line the kernel's. Knows
+//! The receive-window limiter of a connection: an rLEDBAT receiver (RFC 9840) of `cc`, a replica's, or the kernel's own C code. Knows
 //! segments and window fields, no packet of the simulation.
 
 use lowtide_cc::{Controller, ParamError, Params, Start, rledbat};
@@ -15,7 +15,7 @@ const INITIAL_SEGMENTS: u32 = 2;
 
 /// One connection's.
 #[derive(Debug)]
-pub enum Holder {
+pub enum WindowLimiter {
     /// The receiver of `cc`.
     Ours(Box<rledbat::Receiver<Box<dyn Controller>>>),
     /// The one that Bagnulo 2023 published.
@@ -33,14 +33,14 @@ pub enum Holder {
     },
 }
 
-impl Holder {
+impl WindowLimiter {
     /// The receiver of a profile; `NAME:kernel` is the kernel's form of it.
     ///
     /// # Errors
     /// An unknown profile or parameter.
-    pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Holder, ParamError> {
+    pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<WindowLimiter, ParamError> {
         if name == PUBLISHED {
-            return Ok(Holder::Published(Box::new(Published::build(params, scale)?)));
+            return Ok(WindowLimiter::Published(Box::new(Published::build(params, scale)?)));
         }
         let error = |reason: &str| ParamError { algorithm: name.to_owned(), reason: reason.to_owned() };
         let Some(profile) = name.strip_suffix(KERNEL) else {
@@ -48,31 +48,31 @@ impl Holder {
                 let known = rledbat::PROFILES.map(|profile| profile.name).join(", ");
                 return Err(error(&format!("no such receiver; known are {known}, {PUBLISHED}")));
             }
-            return Ok(Holder::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
+            return Ok(WindowLimiter::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
         };
         let profile = kernel::by_name(profile).map_err(|e| error(&e.to_string()))?;
         if *params != Params::default() {
             return Err(error("the kernel's constants are compiled in; it takes no parameters"));
         }
         let flow = kernel::Flow::new(ns(start.now), start.mss, scale, true);
-        Ok(Holder::Kernel { flow, path: kernel::Path::new(profile), mss: start.mss, scale })
+        Ok(WindowLimiter::Kernel { flow, path: kernel::Path::new(profile), mss: start.mss, scale })
     }
 
     /// The window that is aimed at.
     pub fn window(&self) -> u64 {
         match self {
-            Holder::Ours(receiver) => receiver.window(),
-            Holder::Published(receiver) => receiver.window(),
-            Holder::Kernel { path, .. } => path.window() as u64,
+            WindowLimiter::Ours(receiver) => receiver.window(),
+            WindowLimiter::Published(receiver) => receiver.window(),
+            WindowLimiter::Kernel { path, .. } => path.window() as u64,
         }
     }
 
     /// A segment arrives where `expected` is the next byte in order.
     pub fn on_segment(&mut self, segment: &rledbat::Segment, expected: u32) {
         let (flow, path) = match self {
-            Holder::Ours(receiver) => return receiver.on_segment(segment),
-            Holder::Published(receiver) => return receiver.on_segment(segment),
-            Holder::Kernel { flow, path, .. } => (flow, path),
+            WindowLimiter::Ours(receiver) => return receiver.on_segment(segment),
+            WindowLimiter::Published(receiver) => return receiver.on_segment(segment),
+            WindowLimiter::Kernel { flow, path, .. } => (flow, path),
         };
         let (tsval, tsecr) = segment.timestamps.unwrap_or_default();
         let now = ns(segment.now);
@@ -85,9 +85,9 @@ impl Holder {
     /// The field of the SYN-ACK.
     pub fn on_syn(&mut self, out: &rledbat::Outgoing) -> u16 {
         match self {
-            Holder::Ours(receiver) => receiver.on_outgoing(out),
-            Holder::Published(receiver) => receiver.on_outgoing(out),
-            Holder::Kernel { mss, scale, .. } => {
+            WindowLimiter::Ours(receiver) => receiver.on_outgoing(out),
+            WindowLimiter::Published(receiver) => receiver.on_outgoing(out),
+            WindowLimiter::Kernel { mss, scale, .. } => {
                 let initial = (INITIAL_SEGMENTS * *mss).div_ceil(1 << *scale);
                 let out = rledbat::Outgoing { field: out.field.min(initial as u16), ..*out };
                 self.on_outgoing(&out)
@@ -98,9 +98,9 @@ impl Holder {
     /// An acknowledgement leaves: its window field.
     pub fn on_outgoing(&mut self, out: &rledbat::Outgoing) -> u16 {
         match self {
-            Holder::Ours(receiver) => receiver.on_outgoing(out),
-            Holder::Published(receiver) => receiver.on_outgoing(out),
-            Holder::Kernel { flow, .. } => {
+            WindowLimiter::Ours(receiver) => receiver.on_outgoing(out),
+            WindowLimiter::Published(receiver) => receiver.on_outgoing(out),
+            WindowLimiter::Kernel { flow, .. } => {
                 let tsval = out.tsval.unwrap_or_default();
                 flow.send(&kernel::Out { now: ns(out.now), ack: out.ack, tsval, field: out.field, ..kernel::Out::default() })
             }
