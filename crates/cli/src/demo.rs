@@ -195,7 +195,7 @@ fn page(rows: &[Row], seen: &[Seen], simulated: bool) -> Page {
 }
 
 fn over_time(title: &str, y_label: &str, curves: Vec<Curve>) -> Plot {
-    Plot { title: title.into(), x_label: "time (s)".into(), y_label: y_label.into(), curves, form: Form::Lines }
+    Plot { title: title.into(), x_label: "time (s)".into(), y_label: y_label.into(), curves, form: Form::Lines, ..Plot::default() }
 }
 
 /// Means of five tenths of a second each.

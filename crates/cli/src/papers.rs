@@ -1,18 +1,25 @@
 //! `lowtide papers`: runs the papers' experiments and sets what was measured beside what was reported.
 
-mod after;
-mod claims;
+mod axes;
+mod claim;
 mod experiment;
 mod figure;
+mod fragile;
 mod jobs;
 mod lab;
 mod measure;
+mod metrics;
 mod outcome;
 mod page;
-mod tracks;
+mod points;
+mod record;
+mod rule;
+mod units;
+mod verdict;
+mod words;
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -20,8 +27,11 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 
 use crate::stdout;
-use experiment::{Experiment, Extent};
+use experiment::Experiment;
+use fragile::Change;
 use outcome::Outcome;
+use points::{Extent, Profile};
+use record::Recorded;
 
 /// Reproduce the papers' figures and tables.
 #[derive(clap::Args)]
@@ -42,6 +52,8 @@ enum Action {
     List,
     /// Run experiments (all, PAPER or PAPER/FIGURE) and write the report.
     Run(Run),
+    /// Run them again with other seeds and with changes of one per cent: which verdicts hang on that.
+    Fragile(Fragile),
     /// Write the report of the results that are there.
     Report,
 }
@@ -62,12 +74,27 @@ struct Run {
     /// Laboratory runs at a time; each needs about a fifth of a processor for 20 Mbit/s.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     lab_jobs: usize,
-    /// Fail if a claim is neither met nor explained.
-    #[arg(long)]
+    /// Fail if a claim is not met and not explained, or if a verdict is not the recorded one.
+    #[arg(long, conflicts_with = "record")]
     check: bool,
+    /// Record the verdicts beside the experiments, for `--check` to compare.
+    #[arg(long)]
+    record: bool,
     /// Print the claims as JSON.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+struct Fragile {
+    /// PAPER or PAPER/FIGURE; all if none.
+    which: Vec<String>,
+    /// The points of the quick set only.
+    #[arg(long)]
+    quick: bool,
+    /// Simulations at a time; the machine's cores if absent.
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    jobs: Option<usize>,
 }
 
 /// Where results lie.
@@ -99,14 +126,23 @@ pub fn main(args: &Args) -> Result<ExitCode> {
                 stdout::line(format_args!("{:<28} {lab} {} ({claims} claims)", experiment.id, experiment.title))?;
             }
         }
-        Action::Run(run) => return run_wanted(run, &folders, &experiment::load_all(&args.experiments, &run.which)?),
+        Action::Run(run) => return run_wanted(run, &folders, &args.experiments),
+        Action::Fragile(wanted) => {
+            let experiments = experiment::load_all(&args.experiments, &wanted.which)?;
+            let extent = if wanted.quick { Extent::Quick } else { Extent::Full };
+            fragile::run(&folders, &experiments, &wanted.which, extent, wanted.jobs)?;
+            let outcomes = judged(&folders, &experiments)?;
+            let mine: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &wanted.which)).collect();
+            stdout::print(claims(&mine))?;
+            eprintln!("report: {}", page::write(&folders.out, &outcomes, &units::load(&args.experiments)?)?.display());
+        }
         Action::Report => {
             let experiments = experiment::load_all(&args.experiments, &[])?;
             let outcomes = judged(&folders, &experiments)?;
             if outcomes.iter().all(|o| o.extent.is_none()) {
                 bail!("{}: no complete result of any experiment; `lowtide papers run` makes them", folders.out.display());
             }
-            stdout::line(page::write(&folders.out, &outcomes)?.display())?;
+            stdout::line(page::write(&folders.out, &outcomes, &units::load(&args.experiments)?)?.display())?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -124,8 +160,9 @@ fn judged<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<Ou
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long it took is for people")]
-fn run_wanted(run: &Run, folders: &Folders, experiments: &[Experiment]) -> Result<ExitCode> {
+fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
     let began = Instant::now();
+    let experiments = &experiment::load_all(root, &run.which)?;
     let wanted: Vec<&Experiment> = experiments.iter().filter(|e| experiment::is_wanted(e, &run.which)).collect();
     if run.lab {
         let with_lab: Vec<&Experiment> = wanted.iter().copied().filter(|e| e.lab.is_some()).collect();
@@ -133,11 +170,12 @@ fn run_wanted(run: &Run, folders: &Folders, experiments: &[Experiment]) -> Resul
     } else {
         let beside = |e: &Experiment| wanted.iter().any(|w| w.id == e.id || w.beside.contains(&e.id));
         let extent = if run.quick { Extent::Quick } else { Extent::Full };
-        let owed = experiments.iter().filter(|e| beside(e)).map(|e| jobs::of(&folders.out, e, extent)).collect::<Result<Vec<_>>>()?;
+        let owed = experiments.iter().filter(|e| beside(e));
+        let owed = owed.map(|e| jobs::of(&folders.out, e, extent, Change::None)).collect::<Result<Vec<_>>>()?;
         jobs::simulate(&owed.into_iter().flatten().collect::<Vec<_>>(), run.jobs)?;
     }
     let outcomes = judged(folders, experiments)?;
-    let report = page::write(&folders.out, &outcomes)?;
+    let report = page::write(&folders.out, &outcomes, &units::load(root)?)?;
     let wanted: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &run.which)).collect();
     if run.json {
         let claims: Vec<serde_json::Value> = wanted.iter().flat_map(|o| o.json()).collect();
@@ -145,22 +183,44 @@ fn run_wanted(run: &Run, folders: &Folders, experiments: &[Experiment]) -> Resul
     } else {
         stdout::print(claims(&wanted))?;
     }
-    let (met, decided, unexplained) = wanted.iter().map(|o| o.counts()).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
-    eprintln!("{met} of {decided} claims met, {unexplained} of the others without an explanation; {:.0} s", began.elapsed().as_secs_f64());
-    let (stand, asked) = wanted.iter().map(|o| o.again()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    if asked > 0 {
-        eprintln!("asked again, of the draft or the program where the paper's differ: {stand} of {asked} stand");
+    for profile in [Profile::Described, Profile::Run] {
+        let [met, not, open] = wanted.iter().map(|o| o.counts(profile)).fold([0; 3], |a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]);
+        eprintln!("{}: {met} met, {not} not met, {open} undecided", profile.title());
     }
-    eprintln!("report: {}", report.display());
-    Ok(if run.check && unexplained > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    eprintln!("{:.0} s; report: {}", began.elapsed().as_secs_f64(), report.display());
+    let mut recorded = Recorded::read(root)?;
+    if run.record {
+        recorded.take(&wanted);
+        recorded.write(root)?;
+    }
+    if !run.check {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut wrong: Vec<String> = recorded.differences(&wanted);
+    let unexplained = wanted.iter().flat_map(|o| o.verdicts.iter().filter(|v| v.is_unexplained()).map(move |v| (o, v)));
+    wrong.extend(unexplained.map(|(o, v)| format!("{}#{}: not met, and nobody has said why (`explained`)", o.experiment.id, v.claim.id)));
+    wrong.iter().for_each(|line| eprintln!("{line}"));
+    if !wrong.is_empty() {
+        eprintln!("{} verdicts to look at; `lowtide papers run --record` takes them as they are", wrong.len());
+    }
+    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// A line a claim: its verdicts, and below it each line of the rule that does not hold.
 fn claims(outcomes: &[&Outcome]) -> String {
     let mut text = String::new();
     for outcome in outcomes {
         let id = &outcome.experiment.id;
         for verdict in &outcome.verdicts {
-            let _ = writeln!(text, "{id:<28} {:<4} {:<19} {}", verdict.claim.id, verdict.word(), verdict.claim.says);
+            let words: Vec<String> = verdict.columns.iter().map(|(p, _)| format!("{}: {}", p.title(), verdict.word(*p))).collect();
+            let _ = writeln!(text, "{id:<28} {:<6} {}\n  {}", verdict.claim.id, verdict.claim.says, words.join("; "));
+            for (profile, judged) in &verdict.columns {
+                let why = words::undecided(judged).map(str::to_owned).into_iter();
+                let lines = judged.lines.iter().map(|seen| format!("{}: {}", seen.text, words::measured(seen, judged.seeds)));
+                for line in why.chain(lines).chain(words::seeds(judged)).chain(words::reruns(verdict, *profile)) {
+                    let _ = writeln!(text, "    {:<10} {line}", profile.key());
+                }
+            }
         }
         let (close, apart) = (outcome.lab.iter().filter(|c| c.close).count(), outcome.lab.iter().filter(|c| c.is_apart()).count());
         if !outcome.lab.is_empty() {

@@ -38,11 +38,16 @@ fn the_first_figures_hold_and_a_second_run_has_nothing_to_do() {
     let claims: Vec<serde_json::Value> = serde_json::from_slice(&run.stdout).expect("a list of claims");
     for figure in &chosen[4..] {
         let mine = || claims.iter().filter(|c| c["experiment"] == *figure);
-        assert!(mine().any(|c| !c["met"].is_null()), "{figure}: nothing decided");
+        let decided = |c: &serde_json::Value| ["met", "not met"].iter().any(|w| c["columns"]["described"]["verdict"] == *w);
+        assert!(mine().any(decided), "{figure}: nothing decided");
     }
     assert!(out.path().join("bagnulo2023/fig07").is_dir(), "fig22 looks at fig07, which must have run too");
     let report = std::fs::read_to_string(out.path().join("report.html")).expect("a report");
-    assert!(report.contains("<svg") && !report.contains("http"), "the report must open without a network");
+    assert!(
+        report.contains("<svg") && !report.contains("src=") && !report.contains("href=\"http"),
+        "the report must open without a network"
+    );
+    assert!(report.contains("as described") && report.contains("as run"), "verdicts in both columns");
     assert!(out.path().join("data/bagnulo2023-fig22.csv").is_file());
 
     let results = || files(&out.path().join("bagnulo2023"));
@@ -69,6 +74,34 @@ fn what_another_build_made_is_shown_as_such_and_run_again(out: &Path, chosen: &[
     assert_eq!(std::fs::read_to_string(scenario).expect("readable"), text);
     let again = files(&out.join("bagnulo2023")).into_iter().filter(|file| !before.contains(file)).count();
     assert!(again > 0 && again < before.len(), "only what was another build's is made anew, not {again} files of {}", before.len());
+}
+
+#[test]
+fn a_verdict_that_is_not_the_recorded_one_fails_the_check_until_it_is_recorded() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let paper = folder.path().join("papers/abu2010");
+    std::fs::create_dir_all(&paper).expect("a folder");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/abu2010/fig03a-d.toml");
+    let text = std::fs::read_to_string(source).expect("an experiment");
+    let run = |text: &str, flag: &str| {
+        std::fs::write(paper.join("fig03a-d.toml"), text).expect("writable");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+        command.arg("papers").arg("--experiments").arg(folder.path().join("papers")).arg("--out").arg(folder.path().join("out"));
+        command.args(["run", "--quick", flag]).output().expect("lowtide starts")
+    };
+    let check = run(&text, "--check");
+    assert!(!check.status.success() && String::from_utf8_lossy(&check.stderr).contains("recorded is nothing"));
+    assert!(run(&text, "--record").status.success());
+    assert!(run(&text, "--check").status.success());
+    let stricter = text.replacen("qd_alone(gain-40) = 25 ± 4", "qd_alone(gain-40) = 5 ± 4", 1);
+    assert_ne!(stricter, text);
+    let check = run(&stricter, "--check");
+    let errors = String::from_utf8_lossy(&check.stderr);
+    assert!(!check.status.success(), "a bound that is not met");
+    assert!(errors.contains("fig03a-d#ab-c2 described: not met, recorded is met") && errors.contains("nobody has said why"), "{errors}");
+    let nonsense = text.replacen("qd_alone(gain-40)", "qd_alone(gain-41)", 1);
+    let errors = String::from_utf8_lossy(&run(&nonsense, "--check").stderr).into_owned();
+    assert!(errors.contains("fig03a-d#ab-c2") && errors.contains("`gain-41` means nothing") && errors.contains("gain-40"), "{errors}");
 }
 
 #[test]

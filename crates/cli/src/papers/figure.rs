@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::experiment::{Axes, Extent, Point};
+use super::axes::Axes;
+use super::metrics::tracks::Tracks;
 use super::outcome::{Measured, Outcome};
-use super::tracks::Tracks;
+use super::points::{Extent, Point, Profile};
 use crate::report::heat::HeatMap;
+use crate::report::plot::COLOURS;
 use crate::report::{Curve, Form, Plot, Stroke, setting};
 
 /// What was run, in words: the fixed parameters, the seeds.
@@ -13,47 +15,93 @@ pub fn setting_of(outcome: &Outcome) -> String {
     let experiment = outcome.experiment;
     let text = toml::to_string(&experiment.scenario).unwrap_or_default();
     let swept = experiment.sweep.iter().flat_map(|s| std::iter::once(s.key.as_str()).chain(s.along.keys().map(String::as_str)));
-    let varied: Vec<&str> = swept.chain(experiment.variants.iter().flat_map(|v| v.set.keys()).map(String::as_str)).collect();
+    let sets = experiment.variants.iter().flat_map(|v| [Some(&v.set), v.described.as_ref(), v.run.as_ref(), v.ours.as_ref()]).flatten();
+    let columns = Profile::ALL.into_iter().filter_map(|p| experiment.column(p)).map(|c| &c.set);
+    let varied: Vec<&str> = swept.chain(sets.chain(columns).flat_map(toml::Table::keys).map(String::as_str)).collect();
     let duration = experiment.scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default();
     format!("Simulated for {duration} s; {}; {}.", setting(&text, &varied), seeds(outcome))
 }
 
 fn seeds(outcome: &Outcome) -> String {
     match (outcome.extent, outcome.experiment.repeat) {
-        (Some(Extent::Full), repeat) if repeat > 1 => format!("means over the seeds 1 to {repeat}"),
+        (Some(Extent::Full), repeat) if repeat > 1 => {
+            format!("means over the seeds 1 to {repeat}, the bands from the least to the most of them")
+        }
         _ => "seed 1".to_owned(),
     }
 }
 
-/// The plot of one panel.
-pub fn plot_of(outcome: &Outcome, axes: &Axes) -> Plot {
+/// Names with a colour of their own on a page, in the order in which they came: one name has one colour in all of a paper's plots.
+#[derive(Default)]
+pub struct Palette(Vec<String>);
+
+impl Palette {
+    /// The colour of `name`; another where a plot has given that to another name.
+    fn colour(&mut self, name: &str, taken: &[(String, usize)]) -> usize {
+        if let Some((_, colour)) = taken.iter().find(|t| t.0 == name) {
+            return *colour;
+        }
+        let nth = self.0.iter().position(|n| n == name).unwrap_or_else(|| {
+            self.0.push(name.to_owned());
+            self.0.len() - 1
+        });
+        let free = |colour: &usize| taken.iter().all(|t| t.1 != *colour);
+        (0..COLOURS.len()).map(|more| (nth + more) % COLOURS.len()).find(free).unwrap_or(nth % COLOURS.len())
+    }
+}
+
+/// A legend longer than this is not read.
+const MOST_CURVES: usize = 8;
+
+/// The plots of one panel: one, or one a column where it would have too many curves.
+pub fn plots_of(outcome: &Outcome, axes: &Axes, palette: &mut Palette) -> Vec<Plot> {
+    let whole = plot_of(outcome, axes, palette);
+    let drawn = |p: &Profile| outcome.measured.iter().any(|m| m.point.profile == Some(*p) && axes.shows(&m.point));
+    let columns: Vec<Profile> = Profile::ALL.into_iter().filter(drawn).collect();
+    if whole.curves.len() <= MOST_CURVES || columns.len() < 2 {
+        return vec![whole];
+    }
+    let title = axes.title.as_ref().unwrap_or(&outcome.experiment.title);
+    let of_column = |p: Profile| Axes { columns: Some(vec![p]), title: Some(format!("{title}, {}", p.title())), ..axes.clone() };
+    columns.into_iter().map(|p| plot_of(outcome, &of_column(p), palette)).collect()
+}
+
+fn plot_of(outcome: &Outcome, axes: &Axes, palette: &mut Palette) -> Plot {
     let experiment = outcome.experiment;
-    let mut curves = Vec::new();
+    let mut curves = Curves { all: Vec::new(), palette, taken: Vec::new() };
     for m in outcome.measured.iter().filter(|m| axes.shows(&m.point)) {
         match &m.tracks {
-            Some(tracks) if axes.over_time() => over_time(&mut curves, axes, m, tracks),
-            _ => over_sweep(&mut curves, outcome, axes, m),
+            Some(tracks) if axes.over_time() => curves.over_time(axes, m, tracks),
+            _ => curves.over_sweep(outcome, axes, m),
         }
     }
     for c in outcome.lab.iter().filter(|c| axes.shows(&c.point) && axes.y.contains(&c.metric)) {
-        let (x, name) = place(&c.point, axes, &c.metric);
-        x.into_iter().for_each(|x| add(&mut curves, format!("{name}, laboratory"), Stroke::Rings, [(x, axes.drawn(c.lab))]));
+        let at = place(&c.point, axes, &c.metric);
+        at.x.into_iter()
+            .for_each(|x| curves.add(format!("{}, laboratory", at.name), &at.base, Stroke::Rings, [(x, axes.drawn(c.lab))], None));
     }
+    let floor = axes.floor.iter().flat_map(|metric| {
+        let shown = outcome.measured.iter().filter(|m| axes.shows(&m.point));
+        shown.filter_map(move |m| Some((place(&m.point, axes, metric).x?, axes.drawn(m.mean(metric)?))))
+    });
+    let mut floor: Vec<(f64, f64)> = floor.collect();
+    floor.sort_by(|a, b| a.0.total_cmp(&b.0));
+    floor.dedup_by(|a, b| a.0 == b.0);
     let title = axes.title.as_ref().unwrap_or(&experiment.title);
     let title = match axes.over_time() {
         true => format!("{}: {title}. {}", experiment.place, setting_of(outcome).replace(&seeds(outcome), "seed 1")),
         false => format!("{}: {title}. {}", experiment.place, setting_of(outcome)),
     };
-    Plot { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), curves, form: axes.form() }
+    Plot { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), curves: curves.all, form: axes.form(), floor }
 }
 
 /// The heat map of a panel over two sweeps; none if it is none.
 pub fn map_of(outcome: &Outcome, axes: &Axes) -> Option<HeatMap> {
     let (x, rows, metric) = (axes.x.as_deref()?, axes.rows.as_deref()?, axes.y.first()?);
-    let cell = |m: &Measured| Some((m.point.number(x)?, m.point.number(rows)?, axes.drawn(m.values.named(metric)?)));
+    let cell = |m: &Measured| Some((m.point.number(x)?, m.point.number(rows)?, axes.drawn(m.mean(metric)?)));
     let cells = outcome.measured.iter().filter(|m| axes.shows(&m.point)).filter_map(cell).collect();
     let shade = axes.range.map_or_else(String::new, |(pale, dark)| format!(" Colour: {metric}, pale {pale}, dark {dark}."));
-    let title = format!("{}{shade}", plot_of(outcome, axes).title);
+    let title = format!("{}{shade}", plot_of(outcome, axes, &mut Palette::default()).title);
     Some(HeatMap { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), cells, range: axes.range })
 }
 
@@ -72,59 +120,107 @@ impl Axes {
     }
 }
 
-/// The point's place on the x axis, and the name of its curve.
-fn place(point: &Point, axes: &Axes, metric: &str) -> (Option<f64>, String) {
+/// Where a point's value is drawn.
+struct Place {
+    x: Option<f64>,
+    /// Of its curve, and what of it is the same in every column.
+    name: String,
+    base: String,
+}
+
+fn place(point: &Point, axes: &Axes, metric: &str) -> Place {
     let mut rest = Vec::new();
-    let mut at = None;
+    let mut x = None;
     for (name, value) in &point.at {
         if Some(name.as_str()) == axes.x.as_deref() {
-            at = point.number(name).map(|x| x / axes.x_unit);
+            x = point.number(name).map(|x| x / axes.x_unit);
         } else {
             rest.push(value.as_str().map_or_else(|| format!("{name} {value}"), str::to_owned));
         }
     }
-    let rest = rest.join(", ");
-    let name = match (rest.is_empty(), axes.y.len()) {
-        (true, _) => metric.to_owned(),
-        (false, 1) => rest,
-        (false, _) => format!("{metric}, {rest}"),
-    };
-    (at, name)
+    if axes.y.len() != 1 || rest.is_empty() {
+        rest.insert(0, axes.label(metric));
+    }
+    rest.retain(|part| !part.is_empty());
+    let base = rest.join(", ");
+    rest.extend(point.profile.filter(|_| axes.columns.as_ref().is_none_or(|c| c.len() != 1)).map(|p| p.title().to_owned()));
+    Place { x, name: rest.join(", "), base }
 }
 
-fn add(curves: &mut Vec<Curve>, name: String, stroke: Stroke, points: impl IntoIterator<Item = (f64, f64)>) {
-    match curves.iter_mut().find(|c| c.name == name) {
-        Some(curve) => curve.points.extend(points),
-        None => curves.push(Curve { name, points: points.into_iter().collect(), stroke }),
+impl Axes {
+    /// What a metric or a flow is called in a legend: as the toml says, or its flow's name, or its own.
+    fn label(&self, key: &str) -> String {
+        let of = |name: &str| self.names.get(name).cloned();
+        let flow = key.split_once('.').map_or(key, |(_, flow)| flow);
+        let nth = flow.rsplit_once('.').and_then(|(first, n)| Some(format!("{} {n}", of(first)?)));
+        of(key).or_else(|| of(flow)).or(nth).unwrap_or_else(|| flow.replace('_', " "))
     }
 }
 
-fn over_sweep(curves: &mut Vec<Curve>, outcome: &Outcome, axes: &Axes, m: &Measured) {
-    let stroke = if m.point.companion.is_some() { Stroke::Dashed } else { Stroke::Line };
-    for metric in &axes.y {
-        let (Some(x), name) = place(&m.point, axes, metric) else { continue };
-        if let Some(printed) = outcome.experiment.reported_at(metric, &m.point) {
-            add(curves, format!("{name}, the paper's"), Stroke::Dashed, [(x, axes.drawn(printed))]);
+/// The curves of a plot under construction.
+struct Curves<'p> {
+    all: Vec<Curve>,
+    palette: &'p mut Palette,
+    taken: Vec<(String, usize)>,
+}
+
+impl Curves<'_> {
+    fn add(
+        &mut self,
+        name: String,
+        base: &str,
+        stroke: Stroke,
+        points: impl IntoIterator<Item = (f64, f64)>,
+        band: Option<(f64, f64, f64)>,
+    ) {
+        if let Some(curve) = self.all.iter_mut().find(|c| c.name == name) {
+            curve.points.extend(points);
+            curve.band.extend(band);
+            return;
         }
-        if let Some(y) = m.values.named(metric) {
-            add(curves, name, stroke, [(x, axes.drawn(y))]);
+        let colour = self.palette.colour(base, &self.taken);
+        self.taken.push((base.to_owned(), colour));
+        self.all.push(Curve { name, points: points.into_iter().collect(), stroke, colour: Some(colour), band: band.into_iter().collect() });
+    }
+
+    fn over_sweep(&mut self, outcome: &Outcome, axes: &Axes, m: &Measured) {
+        for metric in &axes.y {
+            let at = place(&m.point, axes, metric);
+            let Some(x) = at.x else { continue };
+            if let Some(printed) = outcome.experiment.reported_at(metric, &m.point) {
+                self.add(format!("{}, the paper's", at.base), &at.base, Stroke::Rings, [(x, axes.drawn(printed))], None);
+            }
+            if let Some((mean, least, most)) = m.spread(metric) {
+                let band = (least < most).then(|| (x, axes.drawn(least), axes.drawn(most)));
+                self.add(at.name, &at.base, stroke_of(&m.point), [(x, axes.drawn(mean))], band);
+            }
+        }
+    }
+
+    /// A curve for every flow or bottleneck that a track's name means: `cwnd.lbe` is also that of `lbe.1`, `lbe.2`, ….
+    fn over_time(&mut self, axes: &Axes, m: &Measured, tracks: &Tracks) {
+        for y in &axes.y {
+            let Some((quantity, wanted)) = y.split_once('.') else { continue };
+            let Some(named) = tracks.get(quantity) else { continue };
+            let mine = |flow: &str| flow.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            for (flow, track) in named.iter().filter(|(flow, _)| mine(flow)) {
+                let rest = place(&m.point, &Axes { y: vec![String::new()], ..axes.clone() }, "");
+                let alone = axes.only.len() == m.point.at.len();
+                let label = axes.label(&format!("{quantity}.{flow}"));
+                let named = |rest: &str| if alone || rest.is_empty() { label.clone() } else { format!("{label}, {rest}") };
+                let points = track.points().iter().map(|p| (p.0, axes.drawn(p.1)));
+                self.add(named(&rest.name), &named(&rest.base), stroke_of(&m.point), points, None);
+            }
         }
     }
 }
 
-/// A curve for every flow or bottleneck that a track's name means: `cwnd.lbe` is also that of `lbe.1`, `lbe.2`, ….
-fn over_time(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured, tracks: &Tracks) {
-    for y in &axes.y {
-        let Some((quantity, wanted)) = y.split_once('.') else { continue };
-        let Some(named) = tracks.get(quantity) else { continue };
-        let mine = |flow: &str| flow.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        for (flow, track) in named.iter().filter(|(flow, _)| mine(flow)) {
-            let (_, rest) = place(&m.point, axes, "");
-            let alone = rest.is_empty() || axes.only.len() == m.point.at.len();
-            let flow = if axes.y.len() > 1 { format!("{quantity}.{flow}") } else { flow.clone() };
-            let name = if alone { flow } else { format!("{flow}, {rest}") };
-            add(curves, name, Stroke::Line, track.points().iter().map(|p| (p.0, axes.drawn(p.1))));
-        }
+/// What is described is drawn through, what was run dashed, all else dotted.
+fn stroke_of(point: &Point) -> Stroke {
+    match point.profile {
+        Some(Profile::Described) => Stroke::Line,
+        Some(Profile::Run) => Stroke::Dashed,
+        _ => Stroke::Dotted,
     }
 }
 
@@ -132,10 +228,17 @@ fn over_time(curves: &mut Vec<Curve>, axes: &Axes, m: &Measured, tracks: &Tracks
 pub fn numbers(outcome: &Outcome) -> (Vec<String>, Vec<Vec<String>>) {
     let experiment = outcome.experiment;
     let mut metrics: Vec<&str> = experiment.plot.iter().filter(|a| !a.over_time()).flat_map(|a| &a.y).map(String::as_str).collect();
-    metrics.extend(experiment.derive.keys().map(String::as_str));
+    metrics.extend(experiment.metrics.keys().map(String::as_str));
     let mut seen = BTreeSet::new();
     metrics.retain(|name| seen.insert(*name));
-    let shown = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| format!("{v:.3}"));
+    let number = |value: f64| if value.is_finite() { format!("{value:.3}") } else { "–".to_owned() };
+    let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), number);
+    let measured = |m: &Measured, metric: &str| match m.spread(metric) {
+        Some((mean, least, most)) if m.runs.len() > 1 && least < most => {
+            format!("{} ({} to {})", number(mean), number(least), number(most))
+        }
+        spread => shown(spread.map(|s| s.0)),
+    };
     let mut head = vec!["point".to_owned()];
     for metric in &metrics {
         head.push((*metric).to_owned());
@@ -146,7 +249,7 @@ pub fn numbers(outcome: &Outcome) -> (Vec<String>, Vec<Vec<String>>) {
     let row = |m: &Measured| {
         let mut row = vec![m.point.label()];
         for metric in &metrics {
-            row.push(shown(m.values.named(metric)));
+            row.push(measured(m, metric));
             if experiment.reported.contains_key(*metric) {
                 row.push(shown(experiment.reported_at(metric, &m.point)));
             }

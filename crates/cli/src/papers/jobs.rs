@@ -14,9 +14,12 @@ use lowtide_scenario::{Scenario, Series, Summary, Topology};
 use lowtide_sim::trace::Request;
 use lowtide_units::Span;
 
-use super::experiment::{Experiment, Extent, Point};
-use super::tracks::{self, Derived, Tracks};
-use super::{after, measure};
+use super::experiment::Experiment;
+use super::fragile::Change;
+use super::metrics::after;
+use super::metrics::kept::Kept;
+use super::metrics::tracks::{self, Tracks};
+use super::points::{Extent, Point};
 use crate::made_by;
 
 /// One simulation.
@@ -37,11 +40,11 @@ pub fn dir_of(out: &Path, experiment: &Experiment, point: &Point, seed: u32) -> 
 ///
 /// # Errors
 /// A scenario that is none, with the point.
-pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent) -> Result<Vec<Job<'a>>> {
+pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent, change: Change) -> Result<Vec<Job<'a>>> {
     let text = toml::to_string(&experiment.scenario)?;
     let base = Scenario::parse(&text).with_context(|| experiment.id.clone())?;
     let mut jobs = Vec::new();
-    for point in experiment.points(extent) {
+    for point in experiment.points(extent).into_iter().map(|p| change.of_point(p)) {
         let mut scenario = base.clone();
         if let (Extent::Lab, Some(lab)) = (extent, &experiment.lab) {
             scenario.duration_s = lab.duration_s;
@@ -49,10 +52,11 @@ pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent) -> Result<
         for (key, value) in &point.set {
             scenario = scenario.with(key, value.clone()).with_context(|| format!("{}, {}", experiment.id, point.label()))?;
         }
+        scenario = change.of_scenario(scenario);
         scenario.name = format!("{} {}", experiment.id, point.label());
-        for seed in 1..=point.repeat {
+        for seed in point.seeds() {
             scenario.seed = u64::from(seed);
-            let keep = seed == 1 && experiment.draws_series();
+            let keep = change == Change::None && seed == 1 && experiment.draws_series();
             jobs.push(Job { experiment, scenario: scenario.clone(), dir: dir_of(out, experiment, &point, seed), keep });
         }
     }
@@ -100,15 +104,15 @@ impl Job<'_> {
     pub fn is_done(&self) -> bool {
         let Ok(had) = fs::read_to_string(self.dir.join("scenario.toml")) else { return false };
         let same = |text: String| made_by::scenario(&had) == text;
-        let derived = || Derived::read(&self.dir).is_some_and(|had| had.serves(self.experiment));
+        let kept = || Kept::read(&self.dir).is_some_and(|had| had.serves(&self.experiment.metrics, self.experiment.series_ms));
         self.text().is_ok_and(same)
             && Summary::read(&self.dir).is_ok()
-            && (!self.needs_series() || derived())
+            && (!self.experiment.takes_tracks() || kept())
             && (!self.keep || self.dir.join(FLOWS).exists())
     }
 
     fn needs_series(&self) -> bool {
-        self.keep || !self.experiment.derive.is_empty()
+        self.keep || self.experiment.takes_tracks()
     }
 
     /// In proportion to the packets it will carry: the line is busy most of the time in most of them.
@@ -130,9 +134,8 @@ impl Job<'_> {
         let request = Request { folder: self.dir.clone(), events: self.experiment.watches_packets(), ..Request::default() };
         let outcome = lowtide_sim::run_watched(&self.scenario, self.scenario.seed, interval, &request, &|_| ()).with_context(named)?;
         if self.needs_series() {
-            let seen = measure::of_run(&outcome.summary).to_map(self.experiment, &Point::default());
             let tracks = tracks_of(self.experiment, &outcome.series, &self.dir).with_context(named)?;
-            Derived::new(self.experiment, seen, tracks).with_context(named)?.write(&self.dir)?;
+            Kept::new(&self.experiment.metrics, self.experiment.series_ms, &tracks).with_context(named)?.write(&self.dir)?;
         }
         if self.keep {
             outcome.series.write(&self.dir)?;
@@ -219,7 +222,7 @@ mod tests {
         let experiments = load_all(&root, &[]).unwrap_or_else(|e| panic!("{e:#}"));
         let mut drawn = 0;
         for experiment in experiments.iter().filter(|e| e.lab.is_some()) {
-            let jobs = |extent| of(Path::new("out"), experiment, extent).unwrap_or_else(|e| panic!("{e:#}"));
+            let jobs = |extent| of(Path::new("out"), experiment, extent, Change::None).unwrap_or_else(|e| panic!("{e:#}"));
             let full = jobs(Extent::Full);
             for short in jobs(Extent::Lab) {
                 let long = full.iter().find(|job| job.dir == short.dir).unwrap_or_else(|| panic!("{}: no full run", short.dir.display()));

@@ -5,7 +5,9 @@ use anyhow::Result;
 use lowtide_scenario::Summary;
 use lowtide_units::statistics;
 
-use super::experiment::{Experiment, Extent, Point};
+use super::experiment::Experiment;
+use super::fragile::Change;
+use super::points::{Extent, Point};
 use super::{Folders, jobs, measure};
 use crate::lab;
 use crate::lab::pool::{self, Run};
@@ -47,8 +49,8 @@ pub fn run(folders: &Folders, experiments: &[&Experiment], threads: Option<usize
     let mut twins = Vec::new();
     let mut owed = Vec::new();
     for experiment in experiments {
-        twins.extend(jobs::of(&folders.twins(), experiment, Extent::Lab)?);
-        owed.extend(jobs::of(&folders.lab(), experiment, Extent::Lab)?.into_iter().filter(|job| !job.is_done()));
+        twins.extend(jobs::of(&folders.twins(), experiment, Extent::Lab, Change::None)?);
+        owed.extend(jobs::of(&folders.lab(), experiment, Extent::Lab, Change::None)?.into_iter().filter(|job| !job.is_done()));
     }
     jobs::simulate(&twins, threads)?;
     let runs: Vec<Run<'_>> = owed

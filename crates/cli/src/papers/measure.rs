@@ -1,14 +1,17 @@
-//! Turns the results of a point's runs into the values that claims and plots name: per metric a map by flow and by group,
-//! averaged over the repetitions. Knows results only.
+//! Turns the result of a run into the values that claims and plots name. docs/papers.md says what each is. Knows results only.
 
 use std::collections::BTreeMap;
 
 use lowtide_scenario::result::{Summary, jain};
 use lowtide_units::statistics;
 
-use super::experiment::{Experiment, Point};
+/// The metrics of a flow or of a group of flows.
+pub const BY_FLOW: [&str; 6] = ["goodput", "share", "frac", "fairness", "retransmits", "fct"];
+/// The metrics of a whole run.
+pub const WHOLE: [&str; 11] =
+    ["jain", "jain_short", "flows", "util", "utilisation", "qd_mean", "qd_p95", "drops", "arrivals", "loss", "at_arrival"];
 
-/// Metric → flow or group → value, averaged over the runs of one point.
+/// What one run measured: metric → flow or group → value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
     /// Per metric a value per flow name and per group.
@@ -18,18 +21,6 @@ pub struct Values {
 }
 
 impl Values {
-    /// The mean over the runs `each`; a value that some run lacks (an unfinished transfer) is left out for all.
-    pub fn mean(each: &[Values]) -> Values {
-        let Some(first) = each.first() else { return Values::default() };
-        let by_flow = first.by_flow.iter().map(|(metric, flows)| {
-            let mean = |name: &String| mean_of(each.iter().map(|v| v.by_flow.get(metric).and_then(|m| m.get(name)).copied()));
-            (*metric, flows.keys().filter_map(|name| Some((name.clone(), mean(name)?))).collect())
-        });
-        let whole =
-            first.whole.keys().filter_map(|metric| Some((metric.clone(), mean_of(each.iter().map(|v| v.whole.get(metric).copied()))?)));
-        Values { by_flow: by_flow.collect(), whole: whole.collect() }
-    }
-
     /// The value of `share.lbe` or `jain`.
     pub fn named(&self, name: &str) -> Option<f64> {
         match name.split_once('.') {
@@ -37,36 +28,6 @@ impl Values {
             None => self.whole.get(name).copied(),
         }
     }
-
-    /// The point as claims see it, with what the paper prints for it.
-    pub fn to_map(&self, experiment: &Experiment, point: &Point) -> rhai::Map {
-        let mut map = rhai::Map::new();
-        let reported = experiment
-            .reported
-            .keys()
-            .filter_map(|m| Some((m.as_str().into(), rhai::Dynamic::from_float(experiment.reported_at(m, point)?))));
-        map.insert("reported".into(), rhai::Dynamic::from_map(reported.collect()));
-        for (name, value) in &point.at {
-            let dynamic = match value {
-                toml::Value::String(s) => rhai::Dynamic::from(s.clone()),
-                toml::Value::Integer(i) => rhai::Dynamic::from_float(*i as f64),
-                toml::Value::Float(f) => rhai::Dynamic::from_float(*f),
-                other => rhai::Dynamic::from(other.to_string()),
-            };
-            map.insert(name.as_str().into(), dynamic);
-        }
-        for (metric, flows) in &self.by_flow {
-            let values: rhai::Map = flows.iter().map(|(name, v)| (name.as_str().into(), rhai::Dynamic::from_float(*v))).collect();
-            map.insert((*metric).into(), rhai::Dynamic::from_map(values));
-        }
-        map.extend(self.whole.iter().map(|(metric, v)| (metric.as_str().into(), rhai::Dynamic::from_float(*v))));
-        map
-    }
-}
-
-fn mean_of(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let all = values.collect::<Option<Vec<f64>>>()?;
-    (!all.is_empty()).then(|| statistics::mean(&all))
 }
 
 /// What one run measured.
@@ -85,6 +46,7 @@ pub fn of_run(run: &Summary) -> Values {
         let sum = |value: fn(&lowtide_scenario::result::FlowResult) -> f64| flows.iter().map(|f| value(f)).sum::<f64>();
         let goodput = sum(|f| f.goodput_bps);
         let mut put = |metric, value| {
+            debug_assert!(BY_FLOW.contains(&metric), "{metric} is not among those that rules may name");
             values.by_flow.entry(metric).or_default().insert(name.clone(), value);
         };
         put("goodput", goodput / 1e6);
@@ -96,7 +58,10 @@ pub fn of_run(run: &Summary) -> Values {
             put("fct", statistics::mean(&times));
         }
     }
-    let mut put = |metric: &str, value| values.whole.insert(metric.to_owned(), value);
+    let mut put = |metric: &str, value| {
+        debug_assert!(WHOLE.contains(&metric), "{metric} is not among those that rules may name");
+        values.whole.insert(metric.to_owned(), value)
+    };
     put("jain", run.jain);
     put("jain_short", run.jain_short);
     put("flows", run.flows.iter().filter(|f| f.jitter_ms.is_none()).count() as f64);

@@ -1,31 +1,58 @@
-//! What became of an experiment: the means of its runs, and each claim judged. Reads results, runs nothing.
+//! What became of an experiment: what its runs measured, and each claim judged in each column. Reads results, runs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use lowtide_scenario::{Series, Summary};
 
-use super::claims::Judge;
-use super::experiment::{Claim, Experiment, Extent, Point};
+use super::claim::Claim;
+use super::experiment::Experiment;
+use super::fragile::{Change, Fragility};
 use super::lab::{self, Compared};
 use super::measure::{self, Values};
-use super::tracks::{Derived, Tracks};
+use super::metrics::kept::Kept;
+use super::metrics::made;
+use super::metrics::tracks::Tracks;
+use super::points::{Extent, Point, Profile};
+use super::verdict::{self, Judge, Judged, State};
 use super::{Folders, jobs};
 
 /// A point with what was measured there.
 pub struct Measured {
     pub point: Point,
-    pub values: Values,
+    /// One for each seed.
+    pub runs: Vec<Values>,
     /// Of the first run, where a plot over time draws it.
     pub tracks: Option<Tracks>,
 }
 
-/// A claim and what became of it.
+impl Measured {
+    /// The mean over the runs, and the least and the most of them; none where a run lacks it (an unfinished transfer).
+    pub fn spread(&self, name: &str) -> Option<(f64, f64, f64)> {
+        let each = self.runs.iter().map(|run| run.named(name)).collect::<Option<Vec<f64>>>()?;
+        let least = each.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = each.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (!each.is_empty()).then(|| (each.iter().sum::<f64>() / each.len() as f64, least, most))
+    }
+
+    /// The mean over the runs.
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        self.spread(name).map(|s| s.0)
+    }
+}
+
+/// A claim and what became of it in each column.
 pub struct Verdict<'a> {
     pub claim: &'a Claim,
-    /// Met or not; none where this run lacks a point that it needs.
-    pub met: Option<bool>,
+    /// The columns in their order: ours only where there is one.
+    pub columns: Vec<(Profile, Judged)>,
+    /// What is asked beside a bound that is wrong.
+    pub restated: Vec<(Profile, Judged)>,
+    /// The numbers that explanations show, by column: as written, and the value where its points are there.
+    pub shown: Vec<(Profile, String, Option<f64>)>,
+    /// What reruns with other seeds and small changes said, by column.
+    pub fragile: Vec<(Profile, Fragility)>,
 }
 
 /// An experiment with everything that is known of it.
@@ -34,6 +61,8 @@ pub struct Outcome<'a> {
     /// Which of its points were run; none if it was not.
     pub extent: Option<Extent>,
     pub measured: Vec<Measured>,
+    /// Where each point lies in `measured`.
+    pub index: HashMap<String, usize>,
     pub verdicts: Vec<Verdict<'a>>,
     /// Runs of another build of lowtide.
     pub stale: usize,
@@ -48,111 +77,134 @@ pub struct Outcome<'a> {
 pub fn all<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<Outcome<'a>>> {
     let read = |e: &'a Experiment| {
         let extent = extent_of(&folders.out, e)?;
-        let measured = extent.map_or(Ok(Vec::new()), |extent| read_back(&folders.out, e, extent))?;
-        let of_this_build = |extent| Ok::<_, anyhow::Error>(jobs::of(&folders.out, e, extent)?.iter().filter(|j| !j.is_current()).count());
+        let of_this_build =
+            |extent| Ok::<_, anyhow::Error>(jobs::of(&folders.out, e, extent, Change::None)?.iter().filter(|j| !j.is_current()).count());
         let stale = extent.map_or(Ok(0), of_this_build)?;
-        Ok(Outcome { experiment: e, extent, measured, verdicts: Vec::new(), stale, lab: lab::compare(folders, e)? })
+        let outcome = measured(&folders.out, e, extent, Change::None)?;
+        Ok(Outcome { stale, lab: lab::compare(folders, e)?, ..outcome })
     };
     let mut outcomes = experiments.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let verdicts = outcomes.iter().map(|o| judge(o, &outcomes)).collect::<Result<Vec<_>>>()?;
+    let fragile = super::fragile::read(&folders.out)?;
+    let verdicts = outcomes.iter().map(|o| judge(o, &outcomes, &fragile)).collect::<Result<Vec<_>>>()?;
     outcomes.iter_mut().zip(verdicts).for_each(|(outcome, verdicts)| outcome.verdicts = verdicts);
     Ok(outcomes)
 }
 
+/// What the runs of `extent` below `out` measured, not judged yet.
+///
+/// # Errors
+/// A result that cannot be read.
+pub fn measured<'a>(out: &Path, experiment: &'a Experiment, extent: Option<Extent>, change: Change) -> Result<Outcome<'a>> {
+    let measured = extent.map_or(Ok(Vec::new()), |extent| read_back(out, experiment, extent, change))?;
+    let index = verdict::index(experiment, &measured);
+    Ok(Outcome { experiment, extent, measured, index, verdicts: Vec::new(), stale: 0, lab: Vec::new() })
+}
+
 fn extent_of(out: &Path, experiment: &Experiment) -> Result<Option<Extent>> {
     for extent in [Extent::Full, Extent::Quick] {
-        if jobs::of(out, experiment, extent)?.iter().all(jobs::Job::is_done) {
+        if jobs::of(out, experiment, extent, Change::None)?.iter().all(jobs::Job::is_done) {
             return Ok(Some(extent));
         }
     }
     Ok(None)
 }
 
-/// The means over the runs of each point.
-pub fn read_back(out: &Path, experiment: &Experiment, extent: Extent) -> Result<Vec<Measured>> {
+fn read_back(out: &Path, experiment: &Experiment, extent: Extent, change: Change) -> Result<Vec<Measured>> {
     let read = |point: Point| {
         let one = |seed| {
             let dir = jobs::dir_of(out, experiment, &point, seed);
             let mut values = measure::of_run(&Summary::read(&dir)?);
-            if !experiment.derive.is_empty() {
-                let derived = Derived::read(&dir).with_context(|| format!("{}: no derived values", dir.display()))?;
-                values.whole.extend(derived.values(experiment));
+            if experiment.takes_tracks() {
+                let kept = Kept::read(&dir).with_context(|| format!("{}: no values taken from its series", dir.display()))?;
+                kept.add_to(&experiment.metrics, &mut values);
             }
+            made::make(&experiment.metrics, &mut values).with_context(|| experiment.id.clone())?;
             Ok(values)
         };
-        let runs = (1..=point.repeat).map(one).collect::<Result<Vec<_>>>()?;
-        let first = jobs::dir_of(out, experiment, &point, 1);
+        let runs = point.seeds().map(one).collect::<Result<Vec<_>>>()?;
+        let first = jobs::dir_of(out, experiment, &point, point.seeds_after + 1);
         let series = if experiment.draws_series() { Series::read(&first)? } else { None };
         let tracks = series.map(|series| jobs::tracks_of(experiment, &series, &first)).transpose()?;
-        Ok(Measured { values: Values::mean(&runs), point, tracks })
+        Ok(Measured { runs, point, tracks })
     };
-    experiment.points(extent).into_iter().map(read).collect()
+    experiment.points(extent).into_iter().map(|p| read(change.of_point(p))).collect()
 }
 
-fn maps<'m>(outcome: &'m Outcome, companion: Option<&'m str>) -> impl Iterator<Item = rhai::Map> + use<'m> {
-    let mine = outcome.measured.iter().filter(move |m| m.point.companion.as_deref() == companion);
-    mine.map(|m| m.values.to_map(outcome.experiment, &m.point))
-}
-
-/// Judges a claim where its own points and those it looks at beside them are there: all for a full run, `quick` ones for a quick one.
-fn judge<'a>(outcome: &Outcome<'a>, all: &[Outcome<'a>]) -> Result<Vec<Verdict<'a>>> {
+fn judge<'a>(outcome: &Outcome<'a>, all: &[Outcome<'a>], fragile: &super::fragile::Kept) -> Result<Vec<Verdict<'a>>> {
     let experiment = outcome.experiment;
-    let companions = experiment.variants.iter().filter(|v| v.companion);
-    let mut beside: BTreeMap<String, Vec<rhai::Map>> =
-        companions.map(|v| (v.name.clone(), maps(outcome, Some(&v.name)).collect())).collect();
-    let others: Vec<&Outcome> = all.iter().filter(|o| experiment.beside.contains(&o.experiment.id)).collect();
-    beside.extend(others.iter().map(|o| (o.experiment.id.clone(), maps(o, None).collect())));
-    let full = outcome.extent == Some(Extent::Full) && others.iter().all(|o| o.extent == Some(Extent::Full));
-    let quick = outcome.extent.is_some() && others.iter().all(|o| o.extent.is_some());
-    let judge = Judge::new(maps(outcome, None).collect(), beside);
+    let judge = Judge::new(experiment.paper(), all);
     let verdict = |claim: &'a Claim| {
-        if !(full || (quick && claim.quick)) {
-            return Ok(Verdict { claim, met: None });
-        }
-        let met = judge.holds(&claim.rule).with_context(|| format!("{}#{}", experiment.id, claim.id))?;
-        Ok(Verdict { claim, met: Some(met) })
+        let named = |e: anyhow::Error| e.context(format!("{}#{}", experiment.id, claim.id));
+        let profiles = || Profile::ALL.into_iter().filter(|p| experiment.column(*p).is_some());
+        let columns = profiles().map(|p| Ok((p, judge.judge(outcome, claim, p)?))).collect::<Result<Vec<_>>>().map_err(named)?;
+        let restated = profiles().filter_map(|p| Some(judge.restated(outcome, claim, p)?.map(|j| (p, j))));
+        let restated = restated.collect::<Result<Vec<_>>>().map_err(named)?;
+        let shown = profiles().flat_map(|p| claim.explained.of(p).into_iter().flat_map(move |e| e.shown.iter().map(move |s| (p, s))));
+        let shown = shown.map(|(p, s)| (p, s.text.clone(), judge.show(experiment, &s.expr, p))).collect();
+        let fragile = columns.iter().filter_map(|(p, judged)| Some((*p, fragile.of(experiment, claim, *p, judged)?))).collect();
+        Ok(Verdict { claim, columns, restated, shown, fragile })
     };
     experiment.claims.iter().map(verdict).collect()
 }
 
 impl Verdict<'_> {
-    /// In a word or two.
-    pub fn word(&self) -> &'static str {
-        match (self.met, self.claim.again.is_some()) {
-            (Some(true), false) => "met",
-            (Some(false), false) if self.claim.explained.is_some() => "not met, explained",
-            (Some(false), false) => "NOT MET",
-            (Some(true), true) => "stands",
-            (Some(false), true) if self.claim.explained.is_some() => "falls, explained",
-            (Some(false), true) => "FALLS",
-            (None, _) => "needs the full run",
+    /// What became of it in a column.
+    pub fn of(&self, profile: Profile) -> Option<&Judged> {
+        self.columns.iter().find(|c| c.0 == profile).map(|c| &c.1)
+    }
+
+    /// What reruns said of it.
+    pub fn fragility(&self, profile: Profile) -> Option<&Fragility> {
+        self.fragile.iter().find(|f| f.0 == profile).map(|f| &f.1)
+    }
+
+    /// The verdict in a word or two, reruns included.
+    pub fn word(&self, profile: Profile) -> String {
+        let Some(judged) = self.of(profile) else { return "–".to_owned() };
+        match self.fragility(profile) {
+            Some(f) if f.is_fragile() => format!("fragile ({} here)", judged.word()),
+            _ => judged.word().to_owned(),
         }
+    }
+
+    /// Whether it is not met in one of the paper's columns and nobody has said why.
+    pub fn is_unexplained(&self) -> bool {
+        let lacks =
+            |(p, judged): &(Profile, Judged)| *p != Profile::Ours && judged.state == State::NotMet && self.claim.explained.of(*p).is_none();
+        self.columns.iter().any(lacks)
     }
 }
 
 impl Outcome<'_> {
-    /// Claims of the paper met, those decided, and all those not met that nobody has explained.
-    pub fn counts(&self) -> (usize, usize, usize) {
-        let count = |test: fn(&Verdict) -> bool| self.verdicts.iter().filter(|v| test(v)).count();
-        (
-            count(|v| v.met == Some(true) && v.claim.again.is_none()),
-            count(|v| v.met.is_some() && v.claim.again.is_none()),
-            count(|v| v.met == Some(false) && v.claim.explained.is_none()),
-        )
-    }
-
-    /// Of the claims that are asked again: those that stand, and those decided.
-    pub fn again(&self) -> (usize, usize) {
-        let count = |test: fn(&Verdict) -> bool| self.verdicts.iter().filter(|v| v.claim.again.is_some() && test(v)).count();
-        (count(|v| v.met == Some(true)), count(|v| v.met.is_some()))
+    /// In a column: how many claims are met, not met, undecided.
+    pub fn counts(&self, profile: Profile) -> [usize; 3] {
+        let count = |test: fn(&State) -> bool| self.verdicts.iter().filter_map(|v| v.of(profile)).filter(|j| test(&j.state)).count();
+        [count(|s| *s == State::Met), count(|s| *s == State::NotMet), count(|s| matches!(s, State::Undecided(_)))]
     }
 
     /// Its claims for programs.
     pub fn json(&self) -> impl Iterator<Item = serde_json::Value> {
         self.verdicts.iter().map(|v| {
+            let lines = |judged: &Judged| {
+                let line = |seen: &verdict::Seen| {
+                    let at: Vec<String> = seen.decided.worst.place.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                    serde_json::json!({
+                        "rule": seen.text, "holds": seen.decided.holds, "points": seen.decided.asked, "failed": seen.decided.failed,
+                        "at": at.join(" "), "values": seen.decided.worst.sides, "margin": seen.decided.worst.margin,
+                        "seeds": seen.spread,
+                    })
+                };
+                judged.lines.iter().map(line).collect::<Vec<_>>()
+            };
+            let column = |(p, judged): &(Profile, Judged)| {
+                let why = if let State::Undecided(why) = &judged.state { Some(why.as_str()) } else { None };
+                let value = serde_json::json!({ "verdict": v.word(*p), "why": why, "contradicting_seeds": judged.contradict, "lines": lines(judged) });
+                (p.key().to_owned(), value)
+            };
             serde_json::json!({
                 "experiment": self.experiment.id, "claim": v.claim.id, "says": v.claim.says, "place": v.claim.place,
-                "rule": v.claim.rule, "met": v.met, "again": v.claim.again, "explained": v.claim.explained,
+                "columns": v.columns.iter().map(column).collect::<serde_json::Map<_, _>>(),
+                "restated": v.restated.iter().map(column).collect::<serde_json::Map<_, _>>(),
             })
         })
     }

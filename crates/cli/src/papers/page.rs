@@ -1,15 +1,21 @@
-//! The papers' report: a summary on top, then each figure's plots, numbers, claims and what the laboratory says. Each plot's data
+//! The papers' report: what stands and what does not on top, then each figure's plots, claims, set-up and numbers. Each plot's data
 //! lies beside it as CSV. Knows results only; how things are drawn is the report's own affair.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::experiment::{Axes, Experiment, Extent};
-use super::figure;
+use super::axes::Axes;
+use super::experiment::Experiment;
+use super::figure::{self, Palette};
 use super::lab::Compared;
 use super::outcome::{Outcome, Verdict};
+use super::points::{Extent, Profile};
+use super::units::Row;
+use super::verdict::State;
+use super::words;
 use crate::report::{Cell, Page};
 
 /// The report's name in the folder of results.
@@ -19,13 +25,15 @@ pub const PAGE: &str = "report.html";
 ///
 /// # Errors
 /// A folder that cannot be written.
-pub fn write(out: &Path, outcomes: &[Outcome]) -> Result<PathBuf> {
+pub fn write(out: &Path, outcomes: &[Outcome], rows: &[(String, Vec<Row>)]) -> Result<PathBuf> {
     ensure_dir(&out.join("data"))?;
     let mut page = Page::new("lowtide: the papers, reproduced");
     summary(&mut page, outcomes);
-    asked_again(&mut page, outcomes);
+    lessons(&mut page, outcomes);
+    tested(&mut page, rows);
+    let mut palettes: BTreeMap<&str, Palette> = BTreeMap::new();
     for outcome in outcomes.iter().filter(|o| o.extent.is_some()) {
-        chapter(&mut page, out, outcome)?;
+        chapter(&mut page, out, outcome, palettes.entry(outcome.experiment.paper()).or_default())?;
     }
     let path = out.join(PAGE);
     page.write(&path).with_context(|| format!("{}: cannot be written", path.display()))?;
@@ -41,74 +49,41 @@ fn ensure_dir(dir: &Path) -> Result<()> {
 }
 
 fn summary(page: &mut Page, outcomes: &[Outcome]) {
-    let total = outcomes.iter().map(Outcome::counts).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
-    page.paragraph(&format!(
-        "{} of {} decided claims of the papers are met; of the others {} are not explained. Every number here was measured by \
-         lowtide; what a paper prints stands in its claims and, marked as such, beside ours.",
-        total.0, total.1, total.2
-    ));
-    if outcomes.iter().any(|o| o.experiment.lab.is_some()) {
-        page.paragraph(
-            "L marks what also runs in the laboratory, with real kernels as servers and `lowtide run` as rLEDBAT: shorter, and compared with \
-             the simulator at the same length. LEDBAT++ as a sender has no laboratory run yet: that waits for it in a kernel sender.",
-        );
-    }
+    page.paragraph(
+        "Each claim has one bound, set before it was measured, and two verdicts: as described (the algorithm of the paper's text, an RFC \
+         or a draft, over today's TCP) and as run (a replica of the authors' module, simulator or program). ✓ is met, ✗ not met, ~ \
+         fragile (other seeds or a change of 1 % say otherwise), ? undecided. Every number was measured by lowtide; what a paper prints \
+         stands in its claims and, marked as such, beside ours. L marks what also runs in the laboratory, with real kernels.",
+    );
     let rows: Vec<Vec<Cell>> = outcomes.iter().map(summary_row).collect();
-    page.cells(&["paper", "figure", "place in the paper", "claims met", "runs", "L: close to the simulator"], &rows);
+    page.cells(&["paper", "figure", "as described", "as run", "runs", "L: close to the simulator"], &rows);
+    let total = |profile| outcomes.iter().map(|o| o.counts(profile)).fold([0; 3], |a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]);
+    let row = |profile: Profile| {
+        let [met, not, open] = total(profile);
+        let fragile = outcomes.iter().flat_map(|o| &o.verdicts).filter(|v| v.fragility(profile).is_some_and(|f| f.is_fragile())).count();
+        [profile.title().to_owned(), met.to_string(), not.to_string(), open.to_string(), fragile.to_string()].to_vec()
+    };
+    page.table(&["column", "met", "not met", "undecided", "of the decided, fragile"], &Profile::ALL.map(row));
 }
 
-/// Each claim of a paper beside the same of the other of what its authors describe and what they published: which of its conclusions
-/// stand there.
-fn asked_again(page: &mut Page, outcomes: &[Outcome]) {
-    let mut rows = Vec::new();
-    let run = outcomes.iter().filter(|o| o.extent.is_some());
-    for (outcome, verdict) in run.flat_map(|o| o.verdicts.iter().map(move |v| (o, v))) {
-        let Some(of) = &verdict.claim.again else { continue };
-        let paper = outcome.experiment.paper();
-        let mut all = outcomes.iter().filter(|o| o.experiment.paper() == paper).flat_map(|o| o.verdicts.iter().map(move |v| (o, v)));
-        let Some((first, original)) = all.find(|(o, v)| o.experiment.asks(of) && of.ends_with(&format!("#{}", v.claim.id))) else {
-            continue;
-        };
-        let mark = |v: &Verdict| v.met.map_or_else(|| Cell::Text(v.word().to_owned()), |met| Cell::Mark(met, v.word().to_owned()));
-        let link = |o: &Outcome| match o.extent {
-            Some(_) => Cell::Link(o.experiment.id.clone(), o.experiment.id.clone()),
-            None => Cell::Text(o.experiment.id.clone()),
-        };
-        rows.push(vec![
-            link(first),
-            Cell::Text(original.claim.place.clone()),
-            mark(original),
-            link(outcome),
-            Cell::Text(verdict.claim.says.clone()),
-            mark(verdict),
-        ]);
+/// `c1 ✓ c2 ✗`, worst first in colour.
+fn marks(outcome: &Outcome, profile: Profile) -> Cell {
+    if let Some(why) = outcome.experiment.column(profile).and_then(|c| c.none.as_ref()) {
+        return Cell::Text(format!("none: {why}"));
     }
-    if rows.is_empty() {
-        return;
-    }
-    page.paragraph(
-        "Where the program that authors published is not what they describe, both run. What the paper claims is asked of one of them above; \
-         below, beside each claim, whether it stands or falls for the other. These are not counted above.",
-    );
-    page.cells(&["figure", "place in the paper", "as above", "asked again in", "of what", "result"], &rows);
+    let sign = |v: &Verdict| match v.of(profile).map(|j| &j.state) {
+        _ if v.fragility(profile).is_some_and(|f| f.is_fragile()) => "~",
+        Some(State::Met) => "✓",
+        Some(State::NotMet) => "✗",
+        _ => "?",
+    };
+    let text: Vec<String> = outcome.verdicts.iter().map(|v| format!("{}\u{a0}{}", v.claim.id, sign(v))).collect();
+    let [_, not, _] = outcome.counts(profile);
+    Cell::Mark(not == 0, text.join("  "))
 }
 
 fn summary_row(outcome: &Outcome) -> Vec<Cell> {
     let experiment = outcome.experiment;
-    let (paper, figure) = experiment.id.split_once('/').unwrap_or(("", &experiment.id));
-    let (met, decided, unexplained) = outcome.counts();
-    let open = outcome.verdicts.iter().filter(|v| v.met.is_none()).count();
-    let (stand, asked) = outcome.again();
-    let mut verdict = if decided > 0 { format!("{met} of {decided}") } else { String::new() };
-    if asked > 0 {
-        verdict += &format!("{}asked again: {stand} of {asked} stand", if decided > 0 { "; " } else { "" });
-    }
-    if met + stand + unexplained < decided + asked {
-        verdict += ", the others explained";
-    }
-    if open > 0 {
-        verdict += &format!(", {open} undecided");
-    }
     let lab = match (&experiment.lab, outcome.lab.as_slice()) {
         (None, _) => Cell::Text(String::new()),
         (Some(_), []) => Cell::Text("L, not run".to_owned()),
@@ -122,36 +97,101 @@ fn summary_row(outcome: &Outcome) -> Vec<Cell> {
             Cell::Mark(apart == 0 || lab.explained.is_some(), format!("{close} of {}{note}", all.len()))
         }
     };
-    let (link, verdict, runs) = match outcome.extent {
-        Some(extent) => (
-            Cell::Link(experiment.id.clone(), figure.to_owned()),
-            Cell::Mark(unexplained == 0, verdict),
-            format!(
-                "{}{}",
-                if extent == Extent::Full { "all" } else { "quick" },
-                if outcome.stale > 0 { ", of another build" } else { "" }
-            ),
-        ),
-        None => (Cell::Text(figure.to_owned()), Cell::Text("–".to_owned()), "none yet".to_owned()),
+    let figure = experiment.figure().to_owned();
+    let (figure, runs) = match outcome.extent {
+        Some(extent) => {
+            let set = if extent == Extent::Full { "all" } else { "quick" };
+            let stale = if outcome.stale > 0 { ", of another build" } else { "" };
+            (Cell::Link(experiment.id.clone(), figure), format!("{set}{stale}"))
+        }
+        None => (Cell::Text(figure), "none yet".to_owned()),
     };
-    vec![Cell::Text(paper.to_owned()), link, Cell::Text(experiment.place.clone()), verdict, Cell::Text(runs), lab]
+    let verdicts =
+        [Profile::Described, Profile::Run].map(|p| if outcome.extent.is_some() { marks(outcome, p) } else { Cell::Text("–".to_owned()) });
+    let [described, run] = verdicts;
+    vec![Cell::Text(experiment.paper().to_owned()), figure, described, run, Cell::Text(runs), lab]
 }
 
-fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
+/// What a reader learns: which conclusions stand, which hang on an implementation, which nobody could decide.
+fn lessons(page: &mut Page, outcomes: &[Outcome]) {
+    page.heading("lessons", "What a reader learns");
+    let papers: BTreeSet<&str> = outcomes.iter().map(|o| o.experiment.paper()).collect();
+    for paper in papers {
+        page.subheading(paper);
+        let of_paper = || outcomes.iter().filter(|o| o.experiment.paper() == paper && o.extent.is_some());
+        let claims = || of_paper().flat_map(|o| o.verdicts.iter().map(move |v| (o, v)));
+        let state = |v: &Verdict, p| v.of(p).map(|j| j.state.clone());
+        let met = |v: &Verdict, p| state(v, p).filter(|s| !matches!(s, State::Undecided(_))).map(|s| s == State::Met);
+        let kind = |v: &Verdict| match (met(v, Profile::Described), met(v, Profile::Run)) {
+            (Some(true), Some(true) | None) => 0,
+            (Some(true), Some(false)) => 1,
+            (Some(false), Some(true)) => 2,
+            (Some(false), Some(false) | None) => 3,
+            (None, Some(true)) => 4,
+            (None, Some(false)) => 5,
+            (None, None) => 6,
+        };
+        let heads = [
+            "Stand for the algorithm as described, and as run where there is such a run",
+            "Stand as described, not as run",
+            "Hang on the implementation: met as run, not as described",
+            "Stand in neither",
+            "Only the authors' program could be asked, and it says so",
+            "Only the authors' program could be asked, and it does not say so",
+            "Could not be decided here",
+        ];
+        let mut rows = Vec::new();
+        for (n, head) in heads.iter().enumerate() {
+            let mine: Vec<Cell> = claims()
+                .filter(|(_, v)| kind(v) == n)
+                .map(|(o, v)| Cell::Link(o.experiment.id.clone(), format!("{} {}: {}", o.experiment.figure(), v.claim.id, v.claim.says)))
+                .collect();
+            if !mine.is_empty() {
+                rows.push(vec![Cell::Text(format!("{head}: {}", mine.len())), Cell::Lines(mine)]);
+            }
+        }
+        page.stacked(&["", "claims"], &rows);
+    }
+}
+
+/// Rows that tests check.
+fn tested(page: &mut Page, rows: &[(String, Vec<Row>)]) {
+    if rows.is_empty() {
+        return;
+    }
+    page.heading("tests", "Single steps of the algorithms, which tests of the repository check");
+    let rows = rows.iter().flat_map(|(paper, rows)| rows.iter().map(move |row| (paper, row)));
+    let rows = rows.map(|(paper, row)| {
+        let tests = row.tests.iter().cloned().map(Cell::Code).collect();
+        vec![Cell::Text(format!("{paper} {}", row.id)), Cell::Text(format!("{} ({})", row.says, row.place)), Cell::Lines(tests)]
+    });
+    page.stacked(&["row", "the paper says", "tests"], &rows.collect::<Vec<_>>());
+}
+
+fn chapter(page: &mut Page, out: &Path, outcome: &Outcome, palette: &mut Palette) -> Result<()> {
     let experiment = outcome.experiment;
     page.heading(&experiment.id, &format!("{}: {}", experiment.id, experiment.title));
-    page.paragraph(&format!("{}. {}", experiment.place, figure::setting_of(outcome)));
-    for note in &experiment.notes {
-        page.paragraph(note);
-    }
     for (panel, axes) in experiment.plot.iter().enumerate() {
         let number = if experiment.plot.len() > 1 { format!("-{}", panel + 1) } else { String::new() };
         let csv = format!("data/{}{number}.csv", experiment.id.replace('/', "-"));
         let file = out.join(&csv);
-        fs::write(&file, panel_of(page, outcome, axes, &csv)).with_context(|| format!("{}: cannot be written", file.display()))?;
+        fs::write(&file, panel_of(page, outcome, axes, &csv, palette)).with_context(|| format!("{}: cannot be written", file.display()))?;
     }
     page.subheading("What the paper says");
-    page.cells(&["claim", "the paper says", "as a rule", "result"], &outcome.verdicts.iter().map(claim_row).collect::<Vec<_>>());
+    let profiles: Vec<Profile> = Profile::ALL.into_iter().filter(|p| experiment.column(*p).is_some()).collect();
+    let mut head = vec!["claim", "the paper says; the bound"];
+    head.extend(profiles.iter().map(|p| p.title()));
+    page.stacked(&head, &outcome.verdicts.iter().map(|v| claim_row(outcome, v, &profiles)).collect::<Vec<_>>());
+    page.subheading("How it was set up");
+    page.paragraph(&format!("{}. {}", experiment.place, figure::setting_of(outcome)));
+    for profile in profiles {
+        if let Some(column) = experiment.column(profile) {
+            page.paragraph(&format!("{}: {}", profile.title(), column.none.as_ref().unwrap_or(&column.is)));
+        }
+    }
+    for note in &experiment.notes {
+        page.paragraph(note);
+    }
     page.subheading("Numbers");
     let (head, rows) = figure::numbers(outcome);
     page.table(&head.iter().map(String::as_str).collect::<Vec<_>>(), &rows);
@@ -160,7 +200,7 @@ fn chapter(page: &mut Page, out: &Path, outcome: &Outcome) -> Result<()> {
 }
 
 /// Draws a panel, or says why there is nothing to draw; its data.
-fn panel_of(page: &mut Page, outcome: &Outcome, axes: &Axes, csv: &str) -> String {
+fn panel_of(page: &mut Page, outcome: &Outcome, axes: &Axes, csv: &str, palette: &mut Palette) -> String {
     let empty = || {
         let title = axes.title.as_ref().unwrap_or(&outcome.experiment.title);
         format!("{}: {title}. The points of this plot are in a full run only.", outcome.experiment.place)
@@ -173,26 +213,54 @@ fn panel_of(page: &mut Page, outcome: &Outcome, axes: &Axes, csv: &str) -> Strin
         page.figure(&map.svg(), &map.title, Some(csv));
         return map.csv();
     }
-    let plot = figure::plot_of(outcome, axes);
-    if axes.x.is_some() && plot.curves.is_empty() {
+    let plots = figure::plots_of(outcome, axes, palette);
+    let drawn = plots.iter().filter(|p| axes.x.is_some() && !p.curves.is_empty());
+    if axes.x.is_some() && drawn.clone().count() == 0 {
         page.paragraph(&empty());
-    } else if axes.x.is_some() {
-        page.plot(&plot, Some(csv));
     }
-    plot.csv()
+    for plot in drawn {
+        page.plot(plot, Some(csv));
+    }
+    plots
+        .iter()
+        .enumerate()
+        .map(|(n, plot)| plot.csv().lines().skip(usize::from(n > 0)).map(|l| format!("{l}\n")).collect::<String>())
+        .collect()
 }
 
-fn claim_row(verdict: &Verdict) -> Vec<Cell> {
+fn claim_row(outcome: &Outcome, verdict: &Verdict, profiles: &[Profile]) -> Vec<Cell> {
     let claim = verdict.claim;
-    let no = if claim.again.is_some() { "falls" } else { "not met" };
-    let result = match (verdict.met, &claim.explained) {
-        (None, _) => Cell::Text(verdict.word().to_owned()),
-        (Some(false), Some(reason)) => Cell::Mark(false, format!("{no}. {reason}")),
-        (Some(false), None) => Cell::Mark(false, format!("{no}. No explanation yet.")),
-        (Some(true), _) => Cell::Mark(true, verdict.word().to_owned()),
-    };
-    let says = format!("{} ({}). Tolerance: {}.", claim.says, claim.place, claim.tolerance);
-    vec![Cell::Text(claim.id.clone()), Cell::Text(says), Cell::Code(claim.rule.trim().to_owned()), result]
+    let mut says = vec![Cell::Text(format!("{} ({})", claim.says, claim.place))];
+    says.extend(words::bound(claim).into_iter().map(Cell::Code));
+    says.push(Cell::Text(format!("Why this bound: {}.", claim.tolerance.trim().trim_end_matches('.'))));
+    if let Some(restated) = &claim.restated {
+        says.push(Cell::Text(format!("Asked beside it, since {}; the paper: “{}”", restated.why, restated.sentence)));
+        says.extend(restated.rule.0.iter().map(|l| Cell::Code(l.text.clone())));
+    }
+    let mut row = vec![Cell::Text(claim.id.clone()), Cell::Lines(says)];
+    row.extend(profiles.iter().map(|p| verdict_cell(outcome, verdict, *p)));
+    row
+}
+
+fn verdict_cell(outcome: &Outcome, verdict: &Verdict, profile: Profile) -> Cell {
+    let Some(judged) = verdict.of(profile) else { return Cell::Text("–".to_owned()) };
+    let mut lines = Vec::new();
+    match words::undecided(judged) {
+        Some(why) => lines.push(Cell::Text(format!("undecided: {why}"))),
+        None => lines.push(Cell::Mark(judged.state == State::Met, verdict.word(profile))),
+    }
+    lines.extend(judged.lines.iter().map(|seen| Cell::Mark(seen.decided.holds, words::measured(seen, judged.seeds))));
+    lines.extend(words::seeds(judged).map(Cell::Text));
+    lines.extend(words::reruns(verdict, profile).map(Cell::Text));
+    if judged.state == State::NotMet {
+        let none = (profile != Profile::Ours).then(|| "No explanation yet.".to_owned());
+        lines.extend(words::explanation(outcome, verdict, profile).or(none).map(Cell::Text));
+    }
+    if let Some((_, asked)) = verdict.restated.iter().find(|r| r.0 == profile).filter(|r| words::undecided(&r.1).is_none()) {
+        lines.push(Cell::Mark(asked.state == State::Met, format!("as asked beside: {}", asked.word())));
+        lines.extend(asked.lines.iter().map(|seen| Cell::Mark(seen.decided.holds, words::measured(seen, asked.seeds))));
+    }
+    Cell::Lines(lines)
 }
 
 fn laboratory(page: &mut Page, experiment: &Experiment, compared: &[Compared]) {

@@ -17,6 +17,8 @@ pub enum Cell {
     Link(String, String),
     /// Good or bad, in words: colour only supports them.
     Mark(bool, String),
+    /// Several, one below the other.
+    Lines(Vec<Cell>),
 }
 
 impl Cell {
@@ -25,6 +27,7 @@ impl Cell {
             Cell::Text(text) => escape(text),
             Cell::Code(text) => format!("<code>{}</code>", escape(text)),
             Cell::Link(id, text) => format!("<a href=\"#{}\">{}</a>", escape(id), escape(text)),
+            Cell::Lines(lines) => lines.iter().map(|line| format!("<div>{}</div>", line.html())).collect(),
             Cell::Mark(good, text) => format!("<span class=\"{}\">{}</span>", if *good { "met" } else { "missed" }, escape(text)),
         }
     }
@@ -49,7 +52,11 @@ svg{width:100%;min-width:34rem;height:auto}svg.plot{min-width:0}svg text{fill:va
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;margin:.3rem 0;padding:0;font-size:.9rem}\
 svg.key{width:1.75rem;min-width:0;height:.75rem;margin-right:.4rem}\
 .met{color:#1a7f37}.missed{color:#cf222e}\
-@media(max-width:40rem){svg.plot text{font-size:23px}}\
+td div+div{margin-top:.3rem}table.stacked td{overflow-wrap:anywhere}\
+@media(max-width:40rem){svg.plot text{font-size:23px}\
+table.stacked,table.stacked tbody,table.stacked tr,table.stacked td{display:block}table.stacked tr:first-child{display:none}\
+table.stacked tr{border-bottom:1px solid var(--rule);padding:.5rem 0}table.stacked td{border:0;padding:.1rem 0}\
+table.stacked td::before{content:attr(data-head);display:block;color:var(--soft);font-size:.8rem}}\
 @media print{:root{color-scheme:light;--ink:#000;--paper:#fff;--rule:#999;--soft:#333}\
 body{max-width:none;padding:0;font-size:10pt}.scroll,figure{overflow:visible}table{font-size:8pt}td{overflow-wrap:anywhere}\
 tr,figure{break-inside:avoid}h2,h3{break-after:avoid}svg.plot{max-width:16cm}}";
@@ -93,6 +100,19 @@ impl Page {
             let _ = write!(self.body, "<tr>{row}</tr>");
         }
         self.body.push_str("</table></div>");
+        self
+    }
+
+    /// A table whose rows are blocks where the page is narrow, each cell under its column's head.
+    pub fn stacked(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> &mut Page {
+        let heads: String = head.iter().map(|c| format!("<th>{}</th>", escape(c))).collect();
+        let _ = write!(self.body, "<table class=\"stacked\"><tr>{heads}</tr>");
+        for row in rows {
+            let cell = |(cell, head): (&Cell, &&str)| format!("<td data-head=\"{}\">{}</td>", escape(head), cell.html());
+            let row: String = row.iter().zip(head).map(cell).collect();
+            let _ = write!(self.body, "<tr>{row}</tr>");
+        }
+        self.body.push_str("</table>");
         self
     }
 

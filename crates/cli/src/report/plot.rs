@@ -17,6 +17,8 @@ pub struct Plot {
     pub curves: Vec<Curve>,
     /// How all of it is drawn.
     pub form: Form,
+    /// What no curve can come below, shaded.
+    pub floor: Vec<(f64, f64)>,
 }
 
 /// What a plot's curves look like together.
@@ -40,6 +42,10 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
     /// How they are drawn.
     pub stroke: Stroke,
+    /// Which of the page's colours it has; that of its place in the plot, if absent.
+    pub colour: Option<usize>,
+    /// Least and most at each x, shaded behind the line.
+    pub band: Vec<(f64, f64, f64)>,
 }
 
 /// How a curve is drawn.
@@ -50,6 +56,8 @@ pub enum Stroke {
     Line,
     /// A dashed line: what stands beside the others for comparison.
     Dashed,
+    /// A dotted line: a third kind beside those two.
+    Dotted,
     /// Rings without a line: what was measured elsewhere.
     Rings,
 }
@@ -57,26 +65,30 @@ pub enum Stroke {
 impl Curve {
     /// A line through `points`.
     pub fn line(name: &str, points: Vec<(f64, f64)>) -> Curve {
-        Curve { name: name.to_owned(), points, stroke: Stroke::Line }
+        Curve { name: name.to_owned(), points, ..Curve::default() }
     }
 }
 
 const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 360.0;
-const LEFT: f64 = 64.0;
+const HEIGHT: f64 = 388.0;
+const LEFT: f64 = 76.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 48.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 60.0;
 /// How much of its place a bar fills.
 const BAR: f64 = 0.6;
-/// Distinguishable without red against green, and dark enough for paper.
-const COLOURS: [&str; 8] = ["#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf8700", "#cf222e", "#57606a", "#0a7ea4"];
+/// The page's colours: distinguishable without red against green, and dark enough for paper.
+pub const COLOURS: [&str; 8] = ["#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf8700", "#cf222e", "#57606a", "#0a7ea4"];
 /// More points than this on one curve are thinned: no screen shows them.
 const MOST_POINTS: usize = 1500;
 
 impl Stroke {
     fn dashes(self) -> &'static str {
-        if self == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" }
+        match self {
+            Stroke::Dashed => " stroke-dasharray=\"6 4\"",
+            Stroke::Dotted => " stroke-dasharray=\"2 3\"",
+            Stroke::Line | Stroke::Rings => "",
+        }
     }
 }
 
@@ -136,14 +148,20 @@ impl Plot {
         let half = self.spacing() / 2.0;
         let ends = bars.iter().flat_map(|b| [b.x - half, b.x + half]);
         let x = Axis::around(self.points().map(|p| p.0).chain(ends), false, 8.0);
-        let y = Axis::around(self.points().map(|p| p.1).chain(bars.iter().map(|b| b.to)), true, 6.0);
+        let bands = self.curves.iter().flat_map(|c| c.band.iter().flat_map(|b| [b.1, b.2]));
+        let y = Axis::around(self.points().map(|p| p.1).chain(bars.iter().map(|b| b.to)).chain(bands), true, 6.0);
         let mut svg = format!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(&self.title));
         self.draw_axes(&mut svg, &x, &y);
+        let floor: Vec<(f64, f64, f64)> = self.floor.iter().map(|p| (p.0, y.low, p.1)).collect();
+        draw_band(&mut svg, &floor, "#57606a", &x, &y);
+        for (i, curve) in self.curves.iter().enumerate() {
+            draw_band(&mut svg, &curve.band, curve.colour_at(i), &x, &y);
+        }
         for bar in &bars {
             draw_bar(&mut svg, bar, 2.0 * half * BAR, &x, &y);
         }
         for (i, curve) in self.curves.iter().enumerate().filter(|_| bars.is_empty()) {
-            self.draw_curve(&mut svg, curve, COLOURS[i % COLOURS.len()], &x, &y);
+            self.draw_curve(&mut svg, curve, curve.colour_at(i), &x, &y);
         }
         svg.push_str("</svg>");
         svg
@@ -153,7 +171,7 @@ impl Plot {
     pub fn legend(&self) -> String {
         let mut list = String::from("<ul class=\"legend\">");
         for (i, curve) in self.curves.iter().enumerate() {
-            let colour = COLOURS[i % COLOURS.len()];
+            let colour = curve.colour_at(i);
             let sample = match curve.stroke {
                 Stroke::Rings => format!("<circle cx=\"14\" cy=\"6\" r=\"4\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"),
                 stroke => format!("<path d=\"M0 6H28\" stroke=\"{colour}\" stroke-width=\"3\"{}/>", stroke.dashes()),
@@ -163,6 +181,9 @@ impl Plot {
                 "<li><svg class=\"key\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">{sample}</svg>{}</li>",
                 escape(&curve.name)
             );
+        }
+        if !self.floor.is_empty() {
+            list.push_str("<li><svg class=\"key\" viewBox=\"0 0 28 12\" aria-hidden=\"true\"><rect width=\"28\" height=\"12\" fill=\"#57606a\" fill-opacity=\".15\"/></svg>cannot be</li>");
         }
         list.push_str("</ul>");
         list
@@ -196,7 +217,7 @@ impl Plot {
                 }
                 let from = tops[at].1;
                 tops[at].1 += part;
-                bars.push(Bar { x, from, to: tops[at].1, colour: COLOURS[i % COLOURS.len()] });
+                bars.push(Bar { x, from, to: tops[at].1, colour: curve.colour_at(i) });
             }
         }
         bars
@@ -219,7 +240,7 @@ impl Plot {
                 "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"currentColor\" stroke-opacity=\".15\"/>\
                  <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 LEFT - 6.0,
-                at + 4.0,
+                at + 6.0,
                 y.label(tick)
             );
         }
@@ -228,18 +249,17 @@ impl Plot {
             let _ = write!(
                 svg,
                 "<path d=\"M{at:.1} {bottom}v5\" stroke=\"currentColor\"/><text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                bottom + 18.0,
+                bottom + 22.0,
                 x.label(tick)
             );
         }
-        let middle = (TOP + bottom) / 2.0;
         let _ = write!(
             svg,
             "<path d=\"M{LEFT} {bottom}H{right}\" stroke=\"currentColor\"/>\
              <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
-             <text transform=\"translate(14 {middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+             <text x=\"4\" y=\"24\">{}</text>",
             (LEFT + right) / 2.0,
-            bottom + 38.0,
+            bottom + 48.0,
             escape(&self.x_label),
             escape(&self.y_label)
         );
@@ -262,6 +282,22 @@ impl Plot {
                 let _ = write!(svg, "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"3\" fill=\"{colour}\"/>");
             }
         }
+    }
+}
+
+impl Curve {
+    /// Its colour as the n-th curve of a plot.
+    fn colour_at(&self, n: usize) -> &'static str {
+        COLOURS[self.colour.unwrap_or(n) % COLOURS.len()]
+    }
+}
+
+fn draw_band(svg: &mut String, band: &[(f64, f64, f64)], colour: &str, x: &Axis, y: &Axis) {
+    let finite = || band.iter().filter(|b| b.0.is_finite() && b.1.is_finite() && b.2.is_finite());
+    let spot = |a: f64, b: f64| format!("{:.1},{:.1}", place(x.at(a), LEFT, WIDTH - RIGHT), place(y.at(b), HEIGHT - BOTTOM, TOP));
+    let edge: Vec<String> = finite().map(|b| spot(b.0, b.2)).chain(finite().rev().map(|b| spot(b.0, b.1))).collect();
+    if edge.len() > 2 {
+        let _ = write!(svg, "<polygon fill=\"{colour}\" fill-opacity=\".15\" points=\"{}\"/>", edge.join(" "));
     }
 }
 
@@ -321,5 +357,14 @@ mod tests {
         assert_eq!(ends, [(1.0, 0.0, 60.0), (2.0, 0.0, 30.0), (1.0, 60.0, 100.0), (2.0, 30.0, 100.0)]);
         assert_eq!(plot.svg().matches("<rect").count(), 4);
         assert!(!plot.svg().contains("<polyline"));
+    }
+
+    #[test]
+    fn a_band_and_what_cannot_be_are_shaded_and_within_the_axes() {
+        let curve = Curve { band: vec![(1.0, 0.5, 3.0), (2.0, 0.5, 1.0)], ..Curve::line("a", vec![(1.0, 1.0), (2.0, 0.7)]) };
+        let plot = Plot { curves: vec![curve], floor: vec![(1.0, 0.4), (2.0, 0.3)], ..Plot::default() };
+        assert_eq!(plot.svg().matches("<polygon").count(), 2);
+        assert!(plot.svg().contains(">3<") || plot.svg().contains(">3.0<"), "the axis reaches the band's most: {}", plot.svg());
+        assert!(plot.legend().contains("cannot be"));
     }
 }

@@ -139,6 +139,7 @@ fn run(sheet: &mut Sheet, result: &ResultDir) -> Result<()> {
             y_label: unit.into(),
             curves,
             form: Form::Lines,
+            ..Plot::default()
         })?;
     }
     let delay = queueing(series);
@@ -150,7 +151,14 @@ fn run(sheet: &mut Sheet, result: &ResultDir) -> Result<()> {
         ("Queueing delay, cumulative distribution over time", "ms", "fraction of the time", waiting),
         ("Throughput, cumulative distribution over time", "Mbit/s", "fraction of the time", rates),
     ] {
-        sheet.plot(&Plot { title: format!("{what}. {about}"), x_label: x.into(), y_label: y.into(), curves, form: Form::Lines })?;
+        sheet.plot(&Plot {
+            title: format!("{what}. {about}"),
+            x_label: x.into(),
+            y_label: y.into(),
+            curves,
+            form: Form::Lines,
+            ..Plot::default()
+        })?;
     }
     Ok(())
 }

@@ -142,7 +142,14 @@ pub(super) fn draw(sheet: &mut Sheet, results: &[ResultDir]) -> Result<()> {
                 sheet.page.figure(&map.svg(), &map.title, Some(&href));
             } else {
                 let curves = runs.curves(x, metric);
-                sheet.plot(&Plot { title, x_label: x.to_owned(), y_label: metric.name.clone(), curves, form: Form::Marked })?;
+                sheet.plot(&Plot {
+                    title,
+                    x_label: x.to_owned(),
+                    y_label: metric.name.clone(),
+                    curves,
+                    form: Form::Marked,
+                    ..Plot::default()
+                })?;
             }
         }
     }

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use lowtide_scenario::events;
 
-use super::tracks::{Track, Tracks};
+use super::track::Track;
+use super::tracks::Tracks;
 
 /// Packets behind a dropped one that are looked at.
 const MOST: usize = 20;

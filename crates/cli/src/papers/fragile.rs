@@ -1,0 +1,243 @@
+//! Which verdicts hang on a hair: the same experiments with eight other seeds and with four changes of one per cent, judged again.
+//! `lowtide papers fragile` runs them and keeps what they say beside the results.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lowtide_scenario::{Scenario, Topology};
+use serde::{Deserialize, Serialize};
+
+use super::claim::Claim;
+use super::experiment::{self, Experiment};
+use super::outcome::{self, Outcome};
+use super::points::{Extent, Point, Profile};
+use super::verdict::{Judge, Judged, State};
+use super::{Folders, jobs};
+
+/// How a rerun differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Not at all.
+    None,
+    /// Eight other seeds, or as many others as a point has runs.
+    Seeds,
+    /// Every bottleneck by this many per cent faster.
+    Rate(i32),
+    /// Every base RTT by this many per cent longer.
+    Rtt(i32),
+    /// Each flow but the first by one per cent of an RTT later than the one before.
+    Start,
+}
+
+/// The reruns.
+pub const CHANGES: [Change; 5] = [Change::Seeds, Change::Rate(1), Change::Rate(-1), Change::Rtt(1), Change::Start];
+
+/// The first of the other seeds is the one after this.
+const OTHER_SEEDS: u32 = 100;
+/// So many of them at least.
+const SEEDS: u32 = 8;
+
+impl Change {
+    /// In words, and as a folder's name with `_` for spaces.
+    pub fn name(self) -> String {
+        match self {
+            Change::None => "unchanged".to_owned(),
+            Change::Seeds => "other seeds".to_owned(),
+            Change::Rate(percent) => format!("rate {percent:+} %"),
+            Change::Rtt(percent) => format!("RTT {percent:+} %"),
+            Change::Start => "starts 1 % of an RTT apart".to_owned(),
+        }
+    }
+
+    /// Where its results lie below the others'.
+    fn folder(self, out: &Path) -> std::path::PathBuf {
+        out.join("fragile").join(self.name().replace([' ', '%'], "_"))
+    }
+
+    /// A point's seeds.
+    pub fn of_point(self, point: Point) -> Point {
+        if self == Change::Seeds { Point { repeat: point.repeat.max(SEEDS), seeds_after: OTHER_SEEDS, ..point } } else { point }
+    }
+
+    /// The scenario that is run instead.
+    pub fn of_scenario(self, mut scenario: Scenario) -> Scenario {
+        match self {
+            Change::None | Change::Seeds => {}
+            Change::Rate(percent) => scale_rates(&mut scenario.topology, factor(percent)),
+            Change::Rtt(percent) => {
+                scale_delays(&mut scenario.topology, factor(percent));
+                scenario.flows.iter_mut().filter_map(|f| f.rtt_ms.as_mut()).for_each(|rtt| *rtt *= factor(percent));
+            }
+            Change::Start => {
+                let hundredth_s = base_rtt_ms(&scenario.topology) / 100.0 / 1e3;
+                for (n, flow) in scenario.flows.iter_mut().enumerate() {
+                    flow.start_s += hundredth_s * n as f64;
+                    flow.stagger_s += hundredth_s;
+                }
+            }
+        }
+        scenario
+    }
+}
+
+fn factor(percent: i32) -> f64 {
+    1.0 + f64::from(percent) / 100.0
+}
+
+fn scale_rates(topology: &mut Topology, by: f64) {
+    match topology {
+        Topology::Dumbbell(link) => {
+            link.rate_mbps *= by;
+            link.reverse_rate_mbps.iter_mut().for_each(|r| *r *= by);
+        }
+        Topology::ParkingLot(lot) => lot.rate_mbps *= by,
+        Topology::Graph(graph) => graph.links.iter_mut().filter_map(|l| l.rate_mbps.as_mut()).for_each(|r| *r *= by),
+    }
+}
+
+fn scale_delays(topology: &mut Topology, by: f64) {
+    match topology {
+        Topology::Dumbbell(link) => link.rtt_ms *= by,
+        Topology::ParkingLot(lot) => lot.delay_ms *= by,
+        Topology::Graph(graph) => graph.links.iter_mut().for_each(|l| l.delay_ms *= by),
+    }
+}
+
+fn base_rtt_ms(topology: &Topology) -> f64 {
+    match topology {
+        Topology::Dumbbell(link) => link.rtt_ms,
+        Topology::ParkingLot(lot) => 2.0 * lot.delay_ms,
+        Topology::Graph(graph) => 2.0 * graph.links.iter().map(|l| l.delay_ms).fold(0.0, f64::max),
+    }
+}
+
+/// What the reruns of a claim said in one column.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Fragility {
+    /// The rule that was asked.
+    rule: String,
+    /// The verdict without a change.
+    here: String,
+    /// The verdict of each rerun.
+    pub reruns: Vec<(String, String)>,
+}
+
+impl Fragility {
+    /// Whether a rerun says otherwise.
+    pub fn is_fragile(&self) -> bool {
+        self.reruns.iter().any(|(_, word)| *word != self.here)
+    }
+
+    /// The reruns that say otherwise.
+    pub fn otherwise(&self) -> Vec<&str> {
+        self.reruns.iter().filter(|(_, word)| *word != self.here).map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// All that reruns said, by `id#claim`, then by column.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Kept(BTreeMap<String, BTreeMap<String, Fragility>>);
+
+const FILE: &str = "fragile.json";
+
+fn rule_of(claim: &Claim) -> String {
+    claim.rule.0.iter().map(|l| l.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+impl Kept {
+    /// What was said of a claim with this rule and this verdict.
+    pub fn of(&self, experiment: &Experiment, claim: &Claim, profile: Profile, judged: &Judged) -> Option<Fragility> {
+        let kept = self.0.get(&format!("{}#{}", experiment.id, claim.id))?.get(profile.key())?;
+        (kept.rule == rule_of(claim) && kept.here == judged.word()).then(|| kept.clone())
+    }
+}
+
+/// What is kept in `out`; nothing if there is none.
+///
+/// # Errors
+/// A file that is something else.
+pub fn read(out: &Path) -> Result<Kept> {
+    let file = out.join(FILE);
+    match fs::read(&file) {
+        Ok(text) => serde_json::from_slice(&text).with_context(|| format!("{}: no verdicts of reruns; remove it", file.display())),
+        Err(_) => Ok(Kept::default()),
+    }
+}
+
+/// Runs the reruns of `wanted` and of what their rules look at, judges them, and adds to what is kept.
+///
+/// # Errors
+/// An experiment without results of its own to compare with, or a run that failed.
+pub fn run(folders: &Folders, all: &[Experiment], wanted: &[String], extent: Extent, threads: Option<usize>) -> Result<()> {
+    let is_wanted = |e: &Experiment| experiment::is_wanted(e, wanted);
+    let needed = |e: &&Experiment| is_wanted(e) || all.iter().any(|w| is_wanted(w) && w.beside.contains(&e.id));
+    let mut words: Vec<(Change, BTreeMap<String, String>)> = Vec::new();
+    for change in [Change::None].into_iter().chain(CHANGES) {
+        let out = if change == Change::None { folders.out.clone() } else { change.folder(&folders.out) };
+        let owed = all.iter().filter(needed).map(|e| jobs::of(&out, e, extent, change)).collect::<Result<Vec<_>>>()?;
+        eprintln!("{}:", change.name());
+        jobs::simulate(&owed.into_iter().flatten().collect::<Vec<_>>(), threads)?;
+        let outcomes = all.iter().map(|e| outcome::measured(&out, e, needed(&e).then_some(extent), change)).collect::<Result<Vec<_>>>()?;
+        words.push((change, judge_all(&outcomes, &is_wanted)?));
+    }
+    let mut kept = read(&folders.out)?;
+    for experiment in all.iter().filter(|e| is_wanted(e)) {
+        for (claim, profile) in experiment.claims.iter().flat_map(|c| Profile::ALL.into_iter().map(move |p| (c, p))) {
+            let name = format!("{}#{}", experiment.id, claim.id);
+            let word = |words: &BTreeMap<String, String>| words.get(&format!("{name} {}", profile.key())).cloned();
+            let Some(here) = word(&words[0].1) else { continue };
+            let reruns = words[1..].iter().filter_map(|(change, words)| Some((change.name(), word(words)?))).collect();
+            let by_column = kept.0.entry(name).or_default();
+            by_column.insert(profile.key().to_owned(), Fragility { rule: rule_of(claim), here, reruns });
+        }
+    }
+    let file = folders.out.join(FILE);
+    fs::write(&file, serde_json::to_vec_pretty(&kept)?).with_context(|| format!("{}: cannot be written", file.display()))
+}
+
+/// The verdict of each decided claim by `id#claim column`.
+fn judge_all(outcomes: &[Outcome], is_wanted: &dyn Fn(&Experiment) -> bool) -> Result<BTreeMap<String, String>> {
+    let mut words = BTreeMap::new();
+    for outcome in outcomes.iter().filter(|o| is_wanted(o.experiment)) {
+        let judge = Judge::new(outcome.experiment.paper(), outcomes);
+        for claim in &outcome.experiment.claims {
+            for profile in Profile::ALL.into_iter().filter(|p| outcome.experiment.column(*p).is_some()) {
+                let judged = judge.judge(outcome, claim, profile).with_context(|| format!("{}#{}", outcome.experiment.id, claim.id))?;
+                if !matches!(judged.state, State::Undecided(_)) {
+                    words.insert(format!("{}#{} {}", outcome.experiment.id, claim.id, profile.key()), judged.word().to_owned());
+                }
+            }
+        }
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "duration_s = 2.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 10.0\nrtt_ms = 200.0\nqueue = { kind = \"drop_tail\", ms = 50 }\n\
+                        [[flows]]\nname = \"a\"\ncc = \"cubic\"\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nrtt_ms = 50.0\nstart_s = 1.0\n";
+
+    #[test]
+    fn each_change_is_of_one_per_cent_and_leaves_the_rest() {
+        let scenario = Scenario::parse(TEXT).unwrap_or_else(|e| panic!("{e}"));
+        let dumbbell = |s: &Scenario| match &s.topology {
+            Topology::Dumbbell(link) => (link.rate_mbps, link.rtt_ms),
+            other => panic!("{other:?}"),
+        };
+        let changed = |change: Change| change.of_scenario(scenario.clone());
+        assert_eq!(changed(Change::Seeds), scenario);
+        assert_eq!(dumbbell(&changed(Change::Rate(1))), (10.1, 200.0));
+        assert_eq!(dumbbell(&changed(Change::Rate(-1))), (9.9, 200.0));
+        let longer = changed(Change::Rtt(1));
+        assert_eq!((dumbbell(&longer), longer.flows[1].rtt_ms), ((10.0, 202.0), Some(50.5)));
+        let later = changed(Change::Start);
+        assert_eq!((later.flows[0].start_s, later.flows[1].start_s), (0.0, 1.002));
+        let point = Change::Seeds.of_point(Point { repeat: 5, ..Point::default() });
+        assert_eq!((point.repeat, point.seeds_after), (8, 100));
+        assert_eq!(Change::Seeds.of_point(Point { repeat: 30, ..Point::default() }).repeat, 30);
+    }
+}
