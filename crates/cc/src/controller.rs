@@ -4,7 +4,7 @@ use std::fmt;
 
 use lowtide_units::{Rate, Span, Time};
 
-use crate::events::{Ack, Congestion, Restart, Snapshot, SocketSample};
+use crate::events::{Ack, Congestion, Restart, Snapshot};
 
 /// A congestion control. Deterministic: the same construction and the same events give the same window on every machine.
 ///
@@ -13,10 +13,6 @@ use crate::events::{Ack, Congestion, Restart, Snapshot, SocketSample};
 pub trait Controller: fmt::Debug + Send {
     /// Once per acknowledgement that delivers something new.
     fn on_ack(&mut self, ack: &Ack);
-
-    /// Before [`on_ack`](Controller::on_ack): what ns-3's socket has sampled. No other host calls it; there the next acknowledgement may
-    /// bring nothing.
-    fn on_socket_sample(&mut self, _sample: &SocketSample) {}
 
     /// Once per episode. The controller sets its window to what it wants *after* the episode (its ssthresh; one MSS or
     /// what its source says after a timeout); how the host gets there is its own affair (PRR).
@@ -33,10 +29,6 @@ pub trait Controller: fmt::Debug + Send {
 
     /// The last episode was spurious (Eifel, F-RTO, DSACK): give the window back.
     fn on_undo(&mut self, _now: Time) {}
-
-    /// What a timeout gave up has been repaired, and this host lifts the window to the threshold, but to `most` bytes only (ns-2's
-    /// Linux agent, `tcp_fastretrans_alert`). No other host calls it.
-    fn on_repaired(&mut self, _most: u64) {}
 
     /// The sender's segment size changed; windows keep their bytes.
     fn on_mss(&mut self, mss: u32);

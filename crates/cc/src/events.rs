@@ -38,9 +38,6 @@ pub struct Ack {
     pub segment_time: Span,
     /// One-way delay in ns, unwrapped by the host. Its zero point is arbitrary: only differences mean anything.
     pub owd: Option<i64>,
-    /// How old the timestamp is that it echoes (RFC 7323), where the host goes by it: the RTT and the wait for a delayed
-    /// acknowledgement, on a duplicate also the time since the last segment that came in order.
-    pub echo_age: Option<Span>,
     /// Bytes delivered on the connection so far, this acknowledgement included.
     pub delivered: u64,
     /// What `delivered` was when the newest segment acknowledged here was sent: the clock of packet-timed rounds.
@@ -52,7 +49,7 @@ pub struct Ack {
     /// When the window last refused a send, where the host knows; none: what `cwnd_limited` says holds of the moment of this one.
     #[serde(default)]
     pub limited_at: Option<Time>,
-    /// The host lets no window grow on this one, whatever limits it.
+    /// No window may grow on this one, whatever limits it (Linux `tcp_may_raise_cwnd`).
     #[serde(default)]
     pub no_growth: bool,
     /// The host is in fast recovery or CWR and sends by PRR. Not set while it recovers from a timeout.
@@ -94,23 +91,6 @@ impl RateSample {
     }
 }
 
-/// What ns-3.37's socket hands to an algorithm that answers for its window alone (`CongControl`), beside the acknowledgement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SocketSample {
-    /// `m_deliveryRate` in bit/s, which the last valid sample leaves standing; zero before the first.
-    pub bps: u64,
-    /// `m_priorDelivered`: what had been delivered when the newest segment sampled so far was sent.
-    pub prior_delivered: u64,
-    /// `m_delivered`: bytes since then; none without timing information.
-    pub delivered: Option<u64>,
-    /// `m_isAppLimited`.
-    pub app_limited: bool,
-    /// `m_bytesInFlight`, after this acknowledgement.
-    pub in_flight: u64,
-    /// `m_bytesLoss`.
-    pub lost: u64,
-}
-
 /// Why a host calls `on_congestion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -119,8 +99,7 @@ pub enum Cause {
     Loss,
     /// The first ECN echo of a window.
     Ecn,
-    /// The retransmission timer fired. Told again only if something was acknowledged since, not at each back-off (but by ns-2's
-    /// Linux agent).
+    /// The retransmission timer fired. Told again only if something was acknowledged since, not at each back-off.
     Timeout,
 }
 

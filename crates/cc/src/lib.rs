@@ -68,6 +68,6 @@ pub mod round;
 pub mod scavenger;
 
 pub use controller::{Controller, Recovery, Start};
-pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot, SocketSample};
+pub use events::{Ack, Cause, Congestion, RateSample, Restart, Snapshot};
 pub use lowtide_units::{Rate, Span, Time};
 pub use params::{ParamError, Params};

@@ -8,7 +8,7 @@ use crate::params::{ParamError, Params};
 use crate::scavenger::{ledbat, ledbat_dynamic, ledbat_pp, libutp, tcp_lp, tcp_lp_linux, tcp_nice};
 
 /// An algorithm's `build`.
-pub type Construct = fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>;
+type Construct = fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>;
 
 /// An algorithm under one name. Profiles of one algorithm are entries with a preset of their own.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +22,8 @@ pub struct Algorithm {
     /// Whether it is meant to yield.
     pub kind: Kind,
     /// Parameters (TOML) that this name presets; a scenario's own win.
-    pub preset: &'static str,
-    /// Its constructor.
-    pub construct: Construct,
+    preset: &'static str,
+    construct: Construct,
 }
 
 /// What an algorithm is for.
@@ -48,13 +47,7 @@ impl Algorithm {
 }
 
 /// A best-effort rival.
-pub const fn rival(
-    name: &'static str,
-    summary: &'static str,
-    source: &'static str,
-    preset: &'static str,
-    construct: Construct,
-) -> Algorithm {
+const fn rival(name: &'static str, summary: &'static str, source: &'static str, preset: &'static str, construct: Construct) -> Algorithm {
     Algorithm { name, summary, source, kind: Kind::BestEffort, preset, construct }
 }
 
@@ -188,19 +181,8 @@ pub static ALGORITHMS: &[Algorithm] = &[
 /// # Errors
 /// An unknown name, with the names there are.
 pub fn by_name(name: &str) -> Result<&'static Algorithm, UnknownName> {
-    find(name, &[ALGORITHMS])
-}
-
-/// The algorithm of that name in the first of `lists` that has it.
-///
-/// # Errors
-/// An unknown name, with the names there are.
-pub fn find(name: &str, lists: &[&'static [Algorithm]]) -> Result<&'static Algorithm, UnknownName> {
-    let mut all = lists.iter().flat_map(|list| list.iter());
-    all.find(|a| a.name == name).ok_or_else(|| UnknownName {
-        name: name.to_owned(),
-        known: lists.iter().flat_map(|list| list.iter()).map(|a| a.name).collect::<Vec<_>>().join(", "),
-    })
+    let known = || ALGORITHMS.iter().map(|a| a.name).collect::<Vec<_>>().join(", ");
+    ALGORITHMS.iter().find(|a| a.name == name).ok_or_else(|| UnknownName { name: name.to_owned(), known: known() })
 }
 
 /// A name that no registry holds.
@@ -209,6 +191,17 @@ pub fn find(name: &str, lists: &[&'static [Algorithm]]) -> Result<&'static Algor
 pub struct UnknownName {
     name: String,
     known: String,
+}
+
+impl UnknownName {
+    /// Another registry's names are known, too.
+    pub fn also(mut self, names: impl Iterator<Item = &'static str>) -> UnknownName {
+        for name in names {
+            self.known.push_str(", ");
+            self.known.push_str(name);
+        }
+        self
+    }
 }
 
 #[cfg(test)]

@@ -9,21 +9,16 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 
-/// Where implementations of one algorithm differ in its NewReno base (rivals.md H.0.1, H.1). The default is Linux.
+/// Where implementations of one algorithm differ in its NewReno base. The default is Linux.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Base {
-    /// Grow per acknowledgement instead of per acknowledged segment (no ABC; ns-3, RFC 2581): +1 segment in slow start, +1/W after it.
+    /// Grow per acknowledgement instead of per acknowledged segment (no ABC; RFC 2581): +1 segment in slow start, +1/W after it.
     pub per_ack: bool,
-    /// Count bytes as Linux 2.6.22 does, ns-2's Linux agent's (`abc`).
-    pub abc: bool,
     /// What a reduction starts from.
     pub reduce_from: ReduceFrom,
     /// What a pause longer than the RTO does.
     pub idle: Idle,
-    /// A reduction keeps what was acknowledged towards the next +1 (ns-3 `TcpLinuxReno::m_cWndCnt`; Linux `tcp_init_cwnd_reduction`
-    /// forgets it).
-    pub keep_credit: bool,
 }
 
 /// What a reduction starts from.
@@ -35,18 +30,7 @@ pub enum ReduceFrom {
     Window,
     /// What was in flight before anything was declared lost (RFC 5681 (4)).
     Flight,
-    /// What is in flight without what was lost and the segment whose SACK told of it (ns-3 `BytesInFlight`, which
-    /// `EnterRecovery` reads after the scoreboard was updated): of small windows markedly less.
-    Pipe,
 }
-
-/// The base of the ns-3.37 models as parameters: the start of each model's preset (rivals.md H.0.1).
-macro_rules! ns3_base {
-    () => {
-        "base = { per_ack = true, reduce_from = 'pipe', idle = 'keep' }\n"
-    };
-}
-pub(crate) use ns3_base;
 
 /// What a pause longer than the RTO does to the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -57,8 +41,6 @@ pub enum Idle {
     Halve,
     /// Restart from min(IW, cwnd) (RFC 5681 §4.1).
     Restart,
-    /// Nothing (ns-3).
-    Keep,
 }
 
 /// A reduction leaves at least this many segments (RFC 5681 (4), Linux).
@@ -68,7 +50,7 @@ const MAX_SEGMENTS: f64 = 4_294_967_295.0;
 /// Initial window of RFC 6928.
 const INITIAL_SEGMENTS: u32 = 10;
 
-/// A congestion window in segments, as Linux, ns-3 and the papers count it.
+/// A congestion window in segments, as Linux and the papers count it.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// The window.
@@ -82,8 +64,6 @@ pub struct Window {
     initial_bytes: f64,
     /// Segments acknowledged towards the next +1 (`snd_cwnd_cnt`).
     credit: f64,
-    /// Bytes acknowledged towards it where the base counts those (`bytes_acked`).
-    acknowledged: u64,
     before_episode: Option<(f64, f64)>,
 }
 
@@ -92,12 +72,12 @@ impl Window {
     pub fn new(base: Base, start: &Start) -> Window {
         let (mss, initial_bytes) = (f64::from(start.mss), start.window_or(INITIAL_SEGMENTS) as f64);
         let cwnd = initial_bytes / mss;
-        Window { cwnd, ssthresh: f64::INFINITY, mss, base, initial_bytes, credit: 0.0, acknowledged: 0, before_episode: None }
+        Window { cwnd, ssthresh: f64::INFINITY, mss, base, initial_bytes, credit: 0.0, before_episode: None }
     }
 
     /// Whether the window is below its threshold.
     pub fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh || (self.base.abc && self.cwnd == self.ssthresh)
+        self.cwnd < self.ssthresh
     }
 
     /// The window in bytes.
@@ -107,9 +87,6 @@ impl Window {
 
     /// Whether this acknowledgement may raise the window.
     pub fn may_grow(&self, ack: &Ack) -> bool {
-        if self.base.abc {
-            return self.is_the_limit(ack);
-        }
         ack.may_grow(self.bytes(), self.in_slow_start())
     }
 
@@ -128,7 +105,6 @@ impl Window {
         match self.base.reduce_from {
             ReduceFrom::Window => self.cwnd,
             ReduceFrom::Flight => self.segments(event.in_flight),
-            ReduceFrom::Pipe => (self.segments(event.in_flight.saturating_sub(event.lost)) - 1.0).max(0.0),
         }
     }
 
@@ -156,10 +132,6 @@ impl Window {
 
     /// Slow start if it is due, then Reno's congestion avoidance, on an acknowledgement that may grow.
     pub fn grow_as_reno(&mut self, ack: &Ack) {
-        if self.base.abc {
-            self.grow_by_bytes(ack);
-            return;
-        }
         let rest = self.slow_start_on(ack);
         if rest > 0.0 {
             self.avoid_as_reno(rest);
@@ -195,10 +167,7 @@ impl Window {
     pub fn cut_to(&mut self, segments: f64) {
         self.ssthresh = segments.max(MIN_SSTHRESH);
         self.cwnd = self.ssthresh;
-        self.acknowledged = 0;
-        if !self.base.keep_credit {
-            self.credit = 0.0;
-        }
+        self.credit = 0.0;
     }
 
     /// Reno's reduction.
@@ -208,7 +177,7 @@ impl Window {
     }
 
     fn rest(&mut self, restart: &Restart) {
-        if restart.idle <= restart.rto || self.base.idle == Idle::Keep {
+        if restart.idle <= restart.rto {
             return;
         }
         let floor = (self.initial_bytes / self.mss).min(self.cwnd);
@@ -295,7 +264,6 @@ impl<L: Law> Rival<L> {
 
 impl<L: Law> Controller for Rival<L> {
     fn on_ack(&mut self, ack: &Ack) {
-        self.window.note(ack);
         self.law.measure(&mut self.window, ack);
         if self.in_recovery && !ack.in_recovery {
             self.law.recovered(ack);
@@ -334,12 +302,6 @@ impl<L: Law> Controller for Rival<L> {
         }
     }
 
-    fn on_repaired(&mut self, most: u64) {
-        if self.window.cwnd < self.window.ssthresh {
-            self.window.cwnd = self.window.ssthresh.min(self.window.segments(most));
-        }
-    }
-
     fn on_mss(&mut self, mss: u32) {
         let factor = self.window.rescale(mss);
         self.law.rescale(factor);
@@ -365,7 +327,6 @@ impl<L: Law> Controller for Rival<L> {
     }
 }
 
-mod abc;
 mod round_rtt;
 #[cfg(test)]
 pub mod testing;

@@ -5,7 +5,9 @@
 //! - [`ns3`]: the models of ns-3.37 (`src/internet/model`).
 //! - [`ns2`]: modules of ns-2.35's Linux agent.
 //! - [`published`]: the code that papers published.
+//! - [`Replica`]: what an imitated host tells a control beside the events of [`Controller`](lowtide_cc::Controller).
 
+mod contract;
 pub mod ns2;
 pub mod ns3;
 pub mod published;
@@ -13,14 +15,5 @@ mod registry;
 #[cfg(test)]
 mod testing;
 
-pub use registry::ALGORITHMS;
-
-use lowtide_cc::registry::{self as cc, Algorithm, UnknownName};
-
-/// The algorithm of that name, a replica or not.
-///
-/// # Errors
-/// An unknown name, with the names there are.
-pub fn by_name(name: &str) -> Result<&'static Algorithm, UnknownName> {
-    cc::find(name, &[cc::ALGORITHMS, ALGORITHMS])
-}
+pub use contract::{Beside, Plain, Replica};
+pub use registry::{ALGORITHMS, Algorithm, Built, Known, by_name};

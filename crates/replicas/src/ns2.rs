@@ -5,3 +5,4 @@ pub mod ledbat;
 pub mod ledbat_draft;
 pub mod tcp_lp;
 pub mod tcp_nice;
+pub mod window;

@@ -1,124 +1,226 @@
-//! The one list of replicas: a name, as scenario files write it, to its constructor.
+//! The one list of replicas: a name, as scenario files write it, to its constructor; and the look-up in it and in `lowtide-cc`'s.
 
-use lowtide_cc::best_effort::{bic, cubic, dctcp, highspeed, htcp, hybla, illinois, newreno, scalable, vegas, veno, westwood, yeah};
-use lowtide_cc::registry::{Algorithm, Kind, rival};
-use lowtide_cc::scavenger::ledbat;
+use lowtide_cc::registry::{self as cc, Kind, UnknownName};
+use lowtide_cc::{Controller, ParamError, Params, Start};
 
-use crate::{ns2, ns3, published};
+use crate::contract::{Plain, Replica};
+use crate::ns2::{self, ledbat_draft};
+use crate::ns3::socket::build;
+use crate::ns3::{bbr, bic, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno, scalable, tcp_lp, vegas, veno, westwood, yeah};
+use crate::published;
 
-/// An exact clock, unless the scenario names the path's hops.
-const HOPS: &str = "hops_ms = [0.0, 0.0, 0.0]";
-const DRAFT_2009: &str = "target_ms = 25.0\nallowed_increase = inf\nmin_segments = 1.0\nhops_ms = [0.0, 0.0, 0.0]";
+/// A replica's `build`.
+type Construct = fn(&Params, &Start) -> Result<Box<dyn Replica>, ParamError>;
+
+/// A replica under its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// The name scenarios use.
+    pub name: &'static str,
+    /// One line for `lowtide sim --list`.
+    pub summary: &'static str,
+    /// What it imitates.
+    pub source: &'static str,
+    /// Whether it is meant to yield.
+    pub kind: Kind,
+    construct: Construct,
+}
+
+impl Algorithm {
+    /// A control with `params`.
+    ///
+    /// # Errors
+    /// A parameter that it does not know or a value it cannot take.
+    pub fn build(&self, params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
+        (self.construct)(params, start).map_err(|e| ParamError { algorithm: self.name.to_owned(), ..e })
+    }
+}
+
+const fn scavenger(name: &'static str, summary: &'static str, source: &'static str, construct: Construct) -> Algorithm {
+    Algorithm { name, summary, source, kind: Kind::Scavenger, construct }
+}
+
+const fn rival(name: &'static str, summary: &'static str, source: &'static str, construct: Construct) -> Algorithm {
+    Algorithm { name, summary, source, kind: Kind::BestEffort, construct }
+}
 
 /// Every replica, in the order `--list` shows.
 pub static ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        name: "ledbat-2009-ns2",
-        summary: "ledbat-2009 by ns-2's clock of doubles",
-        source: "Abu 2010, ns-2.34 common/scheduler.cc",
-        kind: Kind::Scavenger,
-        preset: DRAFT_2009,
-        construct: ns2::ledbat_draft::build,
-    },
-    Algorithm {
-        name: "ledbat-dynamic-ns2",
-        summary: "ledbat-dynamic by ns-2's clock of doubles",
-        source: "Abu 2010, ns-2.34 common/scheduler.cc",
-        kind: Kind::Scavenger,
-        preset: HOPS,
-        construct: ns2::ledbat_draft::build_dynamic,
-    },
-    Algorithm {
-        name: "ledbat-ns2",
-        summary: "LEDBAT as its first simulations ran it: whole packets and milliseconds, minimum of two delays",
-        source: "Carofiglio 2010, tcp_ledbat.c for ns-2 (Valenti, Testa, Rossi)",
-        kind: Kind::Scavenger,
-        preset: newreno::NS2_LINUX,
-        construct: ns2::ledbat::build,
-    },
-    Algorithm {
-        name: "ledbat-ns3",
-        summary: "LEDBAT as ns-3 models it: no growth beyond what is in flight, whole milliseconds, slow start",
-        source: "ns-3.37 TcpLedbat",
-        kind: Kind::Scavenger,
-        preset: ledbat::NS3,
-        construct: ledbat::build,
-    },
-    Algorithm {
-        name: "ledbat_pp-published",
-        summary: "LEDBAT++ as published for ns-3, faults and all: for comparison with that paper only",
-        source: "Kapetanidou 2024, ns3-tcp-ledbatpp 88d9f97",
-        kind: Kind::Scavenger,
-        preset: "",
-        construct: published::ledbat_pp::build,
-    },
-    rival("bbr-ns3", "BBR as ns-3 models it, its socket's faults included", "ns-3.37 TcpBbr", "", ns3::bbr::build),
-    rival("cubic-ns3", "CUBIC as ns-3 models it: no Reno-friendly region, late HyStart", "ns-3.37 TcpCubic", cubic::NS3, cubic::build),
-    rival("reno-ns3", "LinuxReno as ns-3 models it", "ns-3.37 TcpLinuxReno", newreno::NS3_LINUX, newreno::build),
-    rival(
-        "reno-ns2",
-        "Reno as ns-2's Linux agent has it: grows per acknowledgement",
-        "ns-2 tcp_cong.c",
-        newreno::NS2_LINUX,
-        newreno::build,
+    scavenger("ledbat-2009-ns2", "ledbat-2009 by ns-2's clock of doubles", "Abu 2010, ns-2.34 common/scheduler.cc", ledbat_draft::build),
+    scavenger(
+        "ledbat-dynamic-ns2",
+        "ledbat-dynamic by ns-2's clock of doubles",
+        "Abu 2010, ns-2.34 common/scheduler.cc",
+        ledbat_draft::build_dynamic,
     ),
-    rival("newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", newreno::NS3, newreno::build),
-    rival("vegas-ns3", "Vegas as ns-3 models it: a loss costs one segment", "ns-3.37 TcpVegas", vegas::NS3, vegas::build),
-    rival(
-        "westwood-ns3",
-        "Westwood as ns-3 models it: bandwidth per acknowledgement",
-        "ns-3.37 TcpWestwood",
-        westwood::NS3,
-        westwood::build,
+    scavenger(
+        "ledbat-ns2",
+        "LEDBAT as its first simulations ran it: whole packets and milliseconds, minimum of two delays",
+        "Carofiglio 2010, tcp_ledbat.c for ns-2 (Valenti, Testa, Rossi)",
+        ns2::ledbat::build,
     ),
-    rival("westwood_plus-ns3", "Westwood+ as ns-3 models it", "ns-3.37 TcpWestwoodPlus", westwood::NS3_PLUS, westwood::build),
-    rival("dctcp-ns3", "DCTCP as ns-3 models it: a loss cuts by alpha too", "ns-3.37 TcpDctcp", dctcp::NS3, dctcp::build),
-    rival("scalable-ns3", "Scalable TCP as ns-3 models it: one per fifty", "ns-3.37 TcpScalable", scalable::NS3, scalable::build),
-    rival("highspeed-ns3", "HighSpeed TCP as ns-3 models it: whole segments", "ns-3.37 TcpHighSpeed", highspeed::NS3, highspeed::build),
-    rival("hybla-ns3", "Hybla as ns-3 models it: 50 ms", "ns-3.37 TcpHybla", hybla::NS3, hybla::build),
-    rival("htcp-ns3", "H-TCP as ns-3 models it: another law", "ns-3.37 TcpHtcp", htcp::NS3, htcp::build),
-    rival("illinois-ns3", "Illinois as ns-3 models it: whole segments of credit", "ns-3.37 TcpIllinois", illinois::NS3, illinois::build),
-    rival("bic-ns3", "BIC as ns-3 models it", "ns-3.37 TcpBic", bic::NS3, bic::build),
-    rival("veno-ns3", "Veno as ns-3 models it: NewReno's increase", "ns-3.37 TcpVeno", veno::NS3, veno::build),
-    rival("yeah-ns3", "YeAH as ns-3 models it: Reno whenever a queue exists", "ns-3.37 TcpYeah", yeah::NS3, yeah::build),
-    Algorithm {
-        name: "tcp_lp-ns2",
-        summary: "TCP-LP as ns-2's Linux agent runs it, faults and all: for comparison with that paper only",
-        source: "Carofiglio 2010, ns-2 tcp/linux/src/tcp_lp.c (Linux 2.6.22)",
-        kind: Kind::Scavenger,
-        preset: newreno::NS2_LINUX,
-        construct: ns2::tcp_lp::build,
-    },
-    Algorithm {
-        name: "tcp_lp-ns3",
-        summary: "TCP-LP as ns-3 models it: forgets its delay range, reacts at every acknowledgement",
-        source: "ns-3.37 TcpLp",
-        kind: Kind::Scavenger,
-        preset: ns3::tcp_lp::NS3,
-        construct: ns3::tcp_lp::build,
-    },
-    Algorithm {
-        name: "tcp_nice-ns2",
-        summary: "TCP-NICE on the Vegas of ns-2's Linux agent: whole segments, at least two",
-        source: "Carofiglio 2010, ns-2 tcp/linux/src/tcp_vegas.c (Linux 2.6.22)",
-        kind: Kind::Scavenger,
-        preset: newreno::NS2_LINUX,
-        construct: ns2::tcp_nice::build,
-    },
+    scavenger(
+        "tcp_lp-ns2",
+        "TCP-LP as ns-2's Linux agent runs it, faults and all: for comparison with that paper only",
+        "Carofiglio 2010, ns-2 tcp/linux/src/tcp_lp.c (Linux 2.6.22)",
+        ns2::tcp_lp::build,
+    ),
+    scavenger(
+        "tcp_nice-ns2",
+        "TCP-NICE on the Vegas of ns-2's Linux agent: whole segments, at least two",
+        "Carofiglio 2010, ns-2 tcp/linux/src/tcp_vegas.c (Linux 2.6.22)",
+        ns2::tcp_nice::build,
+    ),
+    scavenger(
+        "ledbat_pp-published",
+        "LEDBAT++ as published for ns-3, faults and all: for comparison with that paper only",
+        "Kapetanidou 2024, ns3-tcp-ledbatpp 88d9f97",
+        published::ledbat_pp::build,
+    ),
+    rival("reno-ns2", "Reno as ns-2's Linux agent has it: counts bytes", "ns-2 tcp/linux/src/tcp_cong.c", ns2::window::build),
+    rival("bbr-ns3", "BBR as ns-3 models it, its socket's faults included", "ns-3.37 TcpBbr", bbr::build),
+    scavenger(
+        "ledbat-ns3",
+        "LEDBAT as ns-3 models it: no growth beyond what is in flight, whole milliseconds, slow start",
+        "ns-3.37 TcpLedbat",
+        |params, start| build("ledbat-ns3", ledbat::Ledbat::default(), params, start),
+    ),
+    scavenger(
+        "tcp_lp-ns3",
+        "TCP-LP as ns-3 models it: forgets its delay range, reacts at every acknowledgement",
+        "ns-3.37 TcpLp",
+        |params, start| build("tcp_lp-ns3", tcp_lp::Lp::default(), params, start),
+    ),
+    rival("reno-ns3", "LinuxReno as ns-3 models it", "ns-3.37 TcpLinuxReno", |params, start| {
+        build("reno-ns3", reno::LinuxReno::default(), params, start)
+    }),
+    rival("newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", |params, start| {
+        build("newreno-ns3", reno::NewReno, params, start)
+    }),
+    rival("cubic-ns3", "CUBIC as ns-3 models it: no Reno-friendly region, late HyStart", "ns-3.37 TcpCubic", |params, start| {
+        build("cubic-ns3", cubic::Cubic::default(), params, start)
+    }),
+    rival("vegas-ns3", "Vegas as ns-3 models it: a loss costs one segment", "ns-3.37 TcpVegas", |params, start| {
+        build("vegas-ns3", vegas::Vegas::default(), params, start)
+    }),
+    rival("westwood-ns3", "Westwood as ns-3 models it: bandwidth per acknowledgement", "ns-3.37 TcpWestwood", |params, start| {
+        build("westwood-ns3", westwood::Westwood::new(westwood::Type::Westwood), params, start)
+    }),
+    rival("westwood_plus-ns3", "Westwood+ as ns-3 models it", "ns-3.37 TcpWestwoodPlus", |params, start| {
+        build("westwood_plus-ns3", westwood::Westwood::new(westwood::Type::WestwoodPlus), params, start)
+    }),
+    rival("dctcp-ns3", "DCTCP as ns-3 models it: a loss cuts by alpha too", "ns-3.37 TcpDctcp", |params, start| {
+        build("dctcp-ns3", dctcp::Dctcp::default(), params, start)
+    }),
+    rival("scalable-ns3", "Scalable TCP as ns-3 models it: one per fifty", "ns-3.37 TcpScalable", |params, start| {
+        build("scalable-ns3", scalable::Scalable::new(50), params, start)
+    }),
+    rival("highspeed-ns3", "HighSpeed TCP as ns-3 models it: RFC 3649's table", "ns-3.37 TcpHighSpeed", |params, start| {
+        build("highspeed-ns3", highspeed::HighSpeed::default(), params, start)
+    }),
+    rival("hybla-ns3", "Hybla as ns-3 models it: 50 ms", "ns-3.37 TcpHybla", |params, start| {
+        build("hybla-ns3", hybla::Hybla::default(), params, start)
+    }),
+    rival("htcp-ns3", "H-TCP as ns-3 models it: another law", "ns-3.37 TcpHtcp", |params, start| {
+        build("htcp-ns3", htcp::Htcp::default(), params, start)
+    }),
+    rival("illinois-ns3", "Illinois as ns-3 models it: whole segments of credit", "ns-3.37 TcpIllinois", |params, start| {
+        build("illinois-ns3", illinois::Illinois::default(), params, start)
+    }),
+    rival("bic-ns3", "BIC as ns-3 models it", "ns-3.37 TcpBic", |params, start| build("bic-ns3", bic::Bic::default(), params, start)),
+    rival("veno-ns3", "Veno as ns-3 models it: NewReno's increase", "ns-3.37 TcpVeno", |params, start| {
+        build("veno-ns3", veno::Veno::default(), params, start)
+    }),
+    rival("yeah-ns3", "YeAH as ns-3 models it: Reno whenever a queue exists", "ns-3.37 TcpYeah", |params, start| {
+        build("yeah-ns3", yeah::Yeah::default(), params, start)
+    }),
 ];
+
+/// An algorithm of one of the registries.
+#[derive(Clone, Copy, Debug)]
+pub enum Known {
+    /// `lowtide-cc`'s.
+    Core(&'static cc::Algorithm),
+    /// A replica.
+    Replica(&'static Algorithm),
+}
+
+/// A control of one of them.
+#[derive(Debug)]
+pub enum Built {
+    /// `lowtide-cc`'s.
+    Core(Box<dyn Controller>),
+    /// A replica.
+    Replica(Box<dyn Replica>),
+}
+
+impl Known {
+    /// A control with `params`.
+    ///
+    /// # Errors
+    /// A parameter that it does not know or a value it cannot take.
+    pub fn build(&self, params: &Params, start: &Start) -> Result<Built, ParamError> {
+        match self {
+            Known::Core(algorithm) => algorithm.build(params, start).map(Built::Core),
+            Known::Replica(algorithm) => algorithm.build(params, start).map(Built::Replica),
+        }
+    }
+}
+
+impl Built {
+    /// To look at.
+    pub fn as_controller(&self) -> &dyn Controller {
+        match self {
+            Built::Core(controller) => controller.as_ref(),
+            Built::Replica(replica) => replica.as_ref(),
+        }
+    }
+
+    /// For a host that knows nothing of replicas.
+    pub fn into_controller(self) -> Box<dyn Controller> {
+        match self {
+            Built::Core(controller) => controller,
+            Built::Replica(replica) => replica,
+        }
+    }
+
+    /// For a host that imitates another program's.
+    pub fn into_replica(self) -> Box<dyn Replica> {
+        match self {
+            Built::Core(controller) => Box::new(Plain(controller)),
+            Built::Replica(replica) => replica,
+        }
+    }
+}
+
+/// The algorithm of that name, `lowtide-cc`'s or a replica.
+///
+/// # Errors
+/// An unknown name, with the names there are.
+pub fn by_name(name: &str) -> Result<Known, UnknownName> {
+    if let Some(replica) = ALGORITHMS.iter().find(|a| a.name == name) {
+        return Ok(Known::Replica(replica));
+    }
+    let replicas = ALGORITHMS.iter().map(|a| a.name);
+    cc::by_name(name).map(Known::Core).map_err(|e| e.also(replicas))
+}
 
 #[cfg(test)]
 mod tests {
-    use lowtide_cc::{Params, Start};
-
     use super::*;
 
     #[test]
-    fn every_name_builds_with_its_preset_and_is_unique_in_both_registries() {
+    fn every_name_builds_and_is_unique_in_both_registries() {
         for (i, a) in ALGORITHMS.iter().enumerate() {
             a.build(&Params::default(), &Start::default()).unwrap_or_else(|e| panic!("{e}"));
-            let all = lowtide_cc::registry::ALGORITHMS.iter().chain(&ALGORITHMS[..i]);
-            assert!(all.into_iter().all(|b| b.name != a.name), "{} twice", a.name);
+            assert!(ALGORITHMS[..i].iter().all(|b| b.name != a.name), "{} twice", a.name);
+            assert!(cc::ALGORITHMS.iter().all(|b| b.name != a.name), "{} in both", a.name);
         }
+    }
+
+    #[test]
+    fn an_unknown_name_is_named_with_those_of_both() {
+        let e = by_name("ledbatt").expect_err("misspelt").to_string();
+        assert!(e.contains("ledbatt") && e.contains("ledbat_pp,") && e.contains("ledbat-ns3"), "{e}");
     }
 }

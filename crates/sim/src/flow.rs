@@ -1,6 +1,7 @@
 //! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
 
-use lowtide_cc::{Controller, ParamError, Params, Start, rledbat};
+use lowtide_cc::{ParamError, Params, Start, rledbat};
+use lowtide_replicas::Built;
 use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
@@ -273,7 +274,7 @@ impl Flow {
     /// # Errors
     /// Parameters that the algorithm refuses.
     pub fn connect(&mut self, id: u32, config: lowtide_utp::Config, now: Time) -> Result<(), ParamError> {
-        let cc = self.controller(None, now)?;
+        let cc = self.controller(None, now)?.into_controller();
         let end = UtpEnd::connect(id, config, cc, self.spec.seed, now);
         self.begin_writing(SendingEnd::Utp(Box::new(end)), now);
         Ok(())
@@ -288,14 +289,14 @@ impl Flow {
             return Ok(receiver.on_packet(packet, now));
         }
         let Some(config) = self.spec.utp.filter(|_| self.stats.completed.is_none()) else { return Ok(None) };
-        let end = UtpEnd::accept(packet.flow, config, self.controller(None, now)?, packet, self.spec.seed, now);
+        let end = UtpEnd::accept(packet.flow, config, self.controller(None, now)?.into_controller(), packet, self.spec.seed, now);
         let Some(mut end) = end else { return Ok(None) };
         let answer = end.poll(now);
         self.receiver = Some(ReceivingEnd::Utp(Box::new(end)));
         Ok(answer)
     }
 
-    fn controller(&self, handshake_rtt: Option<Span>, now: Time) -> Result<Box<dyn Controller>, ParamError> {
+    fn controller(&self, handshake_rtt: Option<Span>, now: Time) -> Result<Built, ParamError> {
         let spec = &self.spec;
         let start = Start { now, mss: spec.wire.mss, initial_window: spec.initial_window, handshake_rtt, seed: spec.seed };
         lowtide_replicas::by_name(&spec.cc)

@@ -5,6 +5,7 @@ pub mod ns2;
 pub mod ns3;
 
 use lowtide_cc::Controller;
+use lowtide_replicas::Built;
 use lowtide_scenario::scenario::{Recovery, Stack as Name, Tcp};
 use lowtide_units::{Span, Time};
 
@@ -108,11 +109,15 @@ impl Stack {
     }
 
     /// The end that sends, whose peer permits `window` bytes.
-    pub fn sending_end(&self, flow: u32, cc: Box<dyn Controller>, handshake: Option<Span>, window: u64) -> SendingEnd {
+    pub fn sending_end(&self, flow: u32, cc: Built, handshake: Option<Span>, window: u64) -> SendingEnd {
         match *self {
-            Stack::Tcp(config, _) => SendingEnd::Tcp(Box::new(Sender::new(flow, config, cc, handshake, window))),
-            Stack::Ns3(config, _) => SendingEnd::Ns3(Box::new(ns3::sender::Sender::new(flow, config, cc, handshake, window))),
-            Stack::Ns2(config, _) => SendingEnd::Ns2(Box::new(ns2::sender::Sender::new(flow, config, cc, handshake, window))),
+            Stack::Tcp(config, _) => SendingEnd::Tcp(Box::new(Sender::new(flow, config, cc.into_controller(), handshake, window))),
+            Stack::Ns3(config, _) => {
+                SendingEnd::Ns3(Box::new(ns3::sender::Sender::new(flow, config, cc.into_replica(), handshake, window)))
+            }
+            Stack::Ns2(config, _) => {
+                SendingEnd::Ns2(Box::new(ns2::sender::Sender::new(flow, config, cc.into_replica(), handshake, window)))
+            }
         }
     }
 

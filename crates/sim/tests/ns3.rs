@@ -43,9 +43,6 @@ const MARKED: &str = "DctcpMarked";
 /// over 20 at 20, where it loses. The phases that its PROBE_BWs begin with are drawn: each record is the mean of eight runs.
 const BBR: [&str; 3] = ["Bbr", "BbrSlow", "BbrLossy"];
 
-/// These leave slow start by what they make of single RTT samples, at another moment than ns-3's (docs/ns3.md).
-const LEAVE_SLOW_START_ON_RTT: [&str; 2] = ["Cubic", "Yeah"];
-
 /// What a run came to.
 #[derive(Debug, Default)]
 struct Run {
@@ -146,9 +143,22 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Of a sample.
+fn deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
+}
+
 /// Reductions: the window falls by 7 % (Scalable: 12.5 %) between two samples, or goes on falling as PRR leads it down.
 fn teeth(windows: &[f64]) -> f64 {
     windows.windows(3).filter(|w| w[2] < 0.93 * w[1] && w[1] >= 0.93 * w[0]).count() as f64
+}
+
+/// What nine of ten rises between two samples keep below.
+fn rise(windows: &[f64]) -> f64 {
+    let mut rises: Vec<f64> = windows.windows(2).map(|w| w[1] - w[0]).filter(|rise| *rise > 0.0).collect();
+    rises.sort_by(f64::total_cmp);
+    rises.get(rises.len() * 9 / 10).copied().unwrap_or_default()
 }
 
 /// A feature of both runs and how far apart they may lie.
@@ -165,17 +175,17 @@ fn features(theirs: &Run, ours: &Run, warmup: f64) -> Vec<Feature> {
     let (teeth_a, teeth_b) = (teeth(&a), teeth(&b));
     let feature = |name, theirs: f64, ours: f64, share: f64, more: f64| Feature { name, theirs, ours, within: share * theirs + more };
     vec![
-        // A tooth more or less in the 80 s moves the mean by this much.
-        feature("mean window", mean(&a), mean(&b), 0.04, 0.0),
-        // 1 ms of clock and the ACK that a tooth begins with.
-        feature("highest window", a.iter().copied().fold(0.0, f64::max), b.iter().copied().fold(0.0, f64::max), 0.03, 1.0),
-        // The period of the sawtooth; both ends of the 80 s may cut one off.
-        feature("teeth", teeth_a, teeth_b, 0.12, 1.0),
-        // One segment a tooth either way: whether the second of two goes with the first depends on which ACK is delayed.
-        feature("drops", theirs.drops, ours.drops, 0.15, teeth_a),
-        feature("goodput", theirs.goodput_bps, ours.goodput_bps, 0.005, 0.0),
-        // A segment's transmission is 1.2 ms.
-        feature("queueing delay", theirs.queue_delay_ms, ours.queue_delay_ms, 0.04, 1.2),
+        // ns-3's trace shows PRR's window during an episode, ours the threshold.
+        feature("mean window", mean(&a), mean(&b), 0.02, 0.0),
+        // The acknowledgement that a tooth begins with, of two segments, and what the window rises from one sample to the next.
+        feature("highest window", a.iter().copied().fold(0.0, f64::max), b.iter().copied().fold(0.0, f64::max), 0.0, 1.0 + rise(&a)),
+        // Both ends of the 80 s may cut one off.
+        feature("teeth", teeth_a, teeth_b, 0.0, 1.0),
+        // What the one tooth more or less loses, and of several losses a tooth one in twenty; none where ns-3 loses none.
+        feature("drops", theirs.drops, ours.drops, 0.05, if theirs.drops > 0.0 { theirs.drops / teeth_a.max(1.0) } else { 0.0 }),
+        feature("goodput", theirs.goodput_bps, ours.goodput_bps, 0.001, 0.0),
+        // What the mean window may differ is in the queue: a segment's transmission is 1.2 ms.
+        feature("queueing delay", theirs.queue_delay_ms, ours.queue_delay_ms, 0.0, 0.02 * mean(&a) * 1.2),
     ]
 }
 
@@ -198,10 +208,9 @@ fn windows_take_ns3s_course() {
         let record = Record::read(name);
         let (theirs, ours) = (&record.run, record.over_fifo(cc));
         let mut features = features(theirs, &ours, record.option("warmup"));
-        if !LEAVE_SLOW_START_ON_RTT.contains(name) {
-            let (theirs, ours) = (theirs.overshoot(), ours.overshoot());
-            features.push(Feature { name: "overshoot of slow start", theirs, ours, within: 0.03 * theirs });
-        }
+        // A sample every 0.2 s: the window that slow start was left at, or a segment more.
+        let (theirs, ours) = (theirs.overshoot(), ours.overshoot());
+        features.push(Feature { name: "overshoot of slow start", theirs, ours, within: 1.0 });
         check(name, &features, &mut failures);
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
@@ -221,16 +230,23 @@ fn bbr_samples_as_ns3s_socket_does() {
         if collapsed.len() > 4 {
             failures.push(format!("{name}: {} of 64 runs have collapsed", collapsed.len()));
         }
-        let ours = |value: fn(&Run) -> f64| mean(&runs.iter().map(value).collect::<Vec<_>>());
         let theirs = &record.run;
-        let feature = |name, theirs: f64, ours: f64, within: f64| Feature { name, theirs, ours, within };
-        let features = [
-            feature("goodput", theirs.goodput_bps, ours(|r| r.goodput_bps), 0.02 * theirs.goodput_bps),
-            // ns-3's own eight runs lie between 7.3 and 19.8 ms over 100 packets, ours between 6.8 and 21.5; their drops between
-            // 439 and 853 over 20: a quarter is what the mean of eight draws leaves open.
-            feature("drops", theirs.drops, ours(|r| r.drops), 0.25 * theirs.drops),
-            feature("queueing delay", theirs.queue_delay_ms, ours(|r| r.queue_delay_ms), 0.25 * theirs.queue_delay_ms),
+        // Both are means of draws, ns-3's of eight, ours of up to 64: they may be three standard errors of their difference apart, by
+        // the spread of ours, and a hundredth for what is not drawn.
+        let feature = |name, theirs: f64, value: fn(&Run) -> f64| {
+            let values: Vec<f64> = runs.iter().map(value).collect();
+            let error = deviation(&values) * (1.0 / 8.0 + 1.0 / values.len() as f64).sqrt();
+            Feature { name, theirs, ours: mean(&values), within: 3.0 * error + 0.01 * theirs }
+        };
+        let mut features = [
+            feature("goodput", theirs.goodput_bps, |r| r.goodput_bps),
+            feature("drops", theirs.drops, |r| r.drops),
+            feature("queueing delay", theirs.queue_delay_ms, |r| r.queue_delay_ms),
         ];
+        if name == "BbrLossy" {
+            // Open: ours stand 0.4 ms longer in a queue of 20 packets, at the same goodput and as many drops; why is not known.
+            features[2].within = 0.25 * theirs.queue_delay_ms;
+        }
         check(name, &features, &mut failures);
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
@@ -269,24 +285,25 @@ fn aqms_drop_and_delay_as_ns3s_do() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// DCTCP: without marks α is zero and ns-3's form does not react to a loss at all, so the window stands where path and queue are
-/// full, or up to 14 segments above it where one has been left out of an episode: both agree. Each loss then meets a queue without
-/// room. ns-3 loses some of the repairs too, which wait for the timer (windows of one); ours leave before new data and find the room
-/// that an acknowledgement stands for.
+/// DCTCP without marks: α fades, ns-3's form hardly reacts to a loss then, and the window stands where path and queue are full. Named
+/// difference: at 15.9 s ns-3 loses a repair at the full queue, which waits for the timer, and again every 18 s; ours mostly find the room
+/// that an acknowledgement stands for, and each episode's end adds a segment to a window that nothing cuts. Compared is what lies before
+/// that: windows within a twentieth, eight of the segments that an episode adds.
 #[test]
-fn dctcp_without_marks_stands_at_a_full_queue() {
+fn dctcp_without_marks_stands_at_a_full_queue_until_ns3_loses_a_repair() {
     let record = Record::read("Dctcp");
-    let (theirs, ours) = (record.run.steady(20.0), record.over_fifo("dctcp-ns3"));
-    let full = 10e6 * 0.04 / 8.0 / 1502.0 + 100.0;
-    let median = |mut windows: Vec<f64>| {
+    let before = |run: &Run| {
+        let windows = run.window.iter().filter(|(time, _)| (5.0..15.8).contains(time)).map(|(_, cwnd)| *cwnd);
+        let mut windows: Vec<f64> = windows.collect();
         windows.sort_by(f64::total_cmp);
-        windows[windows.len() * 9 / 10]
+        windows[windows.len() / 2]
     };
-    for (name, windows) in [("ns-3", theirs.clone()), ("ours", ours.steady(20.0))] {
-        let at = median(windows);
-        assert!((0.97..1.12).contains(&(at / full)), "{name}: {at} of {full}");
-    }
-    assert!(theirs.iter().any(|w| *w <= 1.0) && ours.goodput_bps > record.run.goodput_bps, "ns-3 has timeouts");
+    let ours = record.over_fifo("dctcp-ns3");
+    let (theirs, median) = (before(&record.run), before(&ours));
+    assert!((median / theirs - 1.0).abs() < 0.05, "{median} of {theirs}");
+    let full = 10e6 * 0.04 / 8.0 / 1502.0 + 100.0;
+    assert!((theirs / full - 1.0).abs() < 0.05, "{theirs} of {full}");
+    assert!(record.run.steady(20.0).iter().any(|w| *w <= 1.0), "ns-3 has timeouts");
 }
 
 /// DCTCP over a queue that marks what waited longer than 10 ms: the window stands where the queue holds these 10 ms, and nothing is

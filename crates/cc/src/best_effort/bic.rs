@@ -14,22 +14,17 @@ use crate::reno_base::{Base, Law, Rival, Window};
 pub struct Config {
     /// The base's variant.
     pub base: Base,
-    /// Rounds of the last step towards the maximum (`smooth_part`: Linux 20, ns-3 5).
+    /// Rounds of the last step towards the maximum (`smooth_part`: Linux 20).
     pub smooth_part: f64,
-    /// A loss below the last maximum leaves this part of the window as the new one (Linux 0.9, ns-3 0.8).
+    /// A loss below the last maximum leaves this part of the window as the new one (Linux 0.9).
     pub convergence: f64,
-    /// A timeout forgets the last maximum (Linux `bictcp_state`; not ns-3).
-    pub forgets: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), smooth_part: 20.0, convergence: (1024.0 + BETA_1024) / 2048.0, forgets: true }
+        Config { base: Base::default(), smooth_part: 20.0, convergence: (1024.0 + BETA_1024) / 2048.0 }
     }
 }
-
-/// `bic-ns3`: ns-3.37 `TcpBic` (rivals.md H.0.1).
-pub const NS3: &str = "base = { per_ack = true, idle = 'keep' }\nsmooth_part = 5\nconvergence = 0.8\nforgets = false";
 
 /// β = 819/1024 (Linux).
 const BETA_1024: f64 = 819.0;
@@ -107,9 +102,7 @@ impl Law for Bic {
     }
 
     fn forget_after_timeout(&mut self, _now: Time) {
-        if self.config.forgets {
-            self.last_max = 0.0;
-        }
+        self.last_max = 0.0;
     }
 
     fn undo(&mut self) {
@@ -168,11 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_the_maximum_in_linux() {
-        for (forgets, left) in [(true, 0.0), (false, 200.0)] {
-            let mut flow = avoiding(Base::default(), Bic::new(Config { forgets, ..Config::default() }), 200.0);
-            flow.on_congestion(&episode(0.0, Cause::Timeout, 200.0));
-            assert_eq!(flow.law.last_max, left);
-        }
+    fn a_timeout_forgets_the_maximum() {
+        let mut flow = avoiding(Base::default(), Bic::new(Config::default()), 200.0);
+        flow.on_congestion(&episode(0.0, Cause::Timeout, 200.0));
+        assert_eq!(flow.law.last_max, 0.0);
     }
 }

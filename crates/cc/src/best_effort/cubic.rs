@@ -1,5 +1,4 @@
-//! CUBIC as Linux has it (`tcp_cubic.c`): integer counts, Reno-friendly region, fast convergence, HyStart. The ns-3.37 model of
-//! it differs by flags. RFC 9438's own text is `cubic_rfc9438`.
+//! CUBIC as Linux has it (`tcp_cubic.c`): integer counts, Reno-friendly region, fast convergence, HyStart. RFC 9438's own text is `cubic_rfc9438`.
 
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
@@ -22,14 +21,10 @@ pub struct Config {
     pub paced: bool,
     /// Give up bandwidth to newer flows (RFC 9438 §4.7).
     pub fast_convergence: bool,
-    /// The Reno-friendly region (RFC 9438 §4.3); ns-3.37 has none.
+    /// The Reno-friendly region (RFC 9438 §4.3).
     pub reno_friendly: bool,
-    /// HyStart's thresholds of ns-3.37.
-    pub ns3_hystart: bool,
-    /// RTT samples this soon after a reduction are ignored (Linux 1000 ms, ns-3.37 10 ms).
+    /// RTT samples this soon after a reduction are ignored (Linux 1000 ms).
     pub ignore_after_reduction_ms: f64,
-    /// At most one segment of growth per acknowledgement in avoidance (ns-3.37).
-    pub one_per_ack: bool,
 }
 
 impl Default for Config {
@@ -40,9 +35,7 @@ impl Default for Config {
             paced: false,
             fast_convergence: true,
             reno_friendly: true,
-            ns3_hystart: false,
             ignore_after_reduction_ms: 1000.0,
-            one_per_ack: false,
         }
     }
 }
@@ -62,13 +55,6 @@ const MIN_COUNT: f64 = 2.0;
 const MAX_COUNT_BEFORE_LOSS: f64 = 20.0;
 /// In a window's multiples: segments per +1 when the target is not above the window.
 const STANDSTILL: f64 = 100.0;
-
-/// `cubic-ns3`: ns-3.37 `TcpCubic` (rivals.md H.0.1).
-pub const NS3: &str = "base = { idle = 'keep' }
-reno_friendly = false
-ns3_hystart = true
-ignore_after_reduction_ms = 10
-one_per_ack = true";
 
 /// The registry's constructor.
 ///
@@ -111,7 +97,7 @@ impl Cubic {
     pub fn new(config: Config) -> Cubic {
         Cubic {
             config,
-            hystart: Hystart::new(config.ns3_hystart, config.paced),
+            hystart: Hystart::new(config.paced),
             delay_min: None,
             last_max: 0.0,
             epoch: None,
@@ -193,11 +179,7 @@ impl Law for Cubic {
             return;
         }
         self.update(ack.now, window.cwnd, rest);
-        let before = window.cwnd;
         window.count(self.count, rest);
-        if self.config.one_per_ack {
-            window.cwnd = window.cwnd.min(before + 1.0);
-        }
     }
 
     fn reduce(&mut self, window: &mut Window, event: &Congestion) {

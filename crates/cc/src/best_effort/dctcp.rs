@@ -20,20 +20,13 @@ pub struct Config {
     pub gain: f64,
     /// α of a new connection (RFC 8257 §3.3: 1).
     pub initial_alpha: f64,
-    /// Cut by α/2 on loss as well (ns-3.37), instead of by half.
-    pub loss_cuts_by_alpha: bool,
-    /// Cut by parts of a segment (ns-3.37), instead of by whole ones alone (Linux `dctcp_ssthresh`).
-    pub cuts_parts: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), gain: 1.0 / 16.0, initial_alpha: 1.0, loss_cuts_by_alpha: false, cuts_parts: false }
+        Config { base: Base::default(), gain: 1.0 / 16.0, initial_alpha: 1.0 }
     }
 }
-
-/// `dctcp-ns3`: ns-3.37 `TcpDctcp` (rivals.md H.0.1).
-pub const NS3: &str = "base = { idle = 'keep', keep_credit = true }\nloss_cuts_by_alpha = true\ncuts_parts = true";
 
 /// The registry's constructor.
 ///
@@ -79,9 +72,8 @@ impl Law for Dctcp {
     }
 
     fn reduce(&mut self, window: &mut Window, event: &Congestion) {
-        if event.cause == Cause::Ecn || self.config.loss_cuts_by_alpha {
-            let cut = window.cwnd * self.alpha / 2.0;
-            window.cut_to(window.cwnd - if self.config.cuts_parts { cut } else { libm::floor(cut) });
+        if event.cause == Cause::Ecn {
+            window.cut_to(window.cwnd - libm::floor(window.cwnd * self.alpha / 2.0));
         } else {
             window.halve(event);
         }
@@ -163,33 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn linux_cuts_by_whole_segments() {
-        let after = |cuts_parts| {
-            let mut flow = flow(Config { cuts_parts, ..Config::default() });
-            flow.law.alpha = 0.05;
-            flow.on_congestion(&episode(0.0, Cause::Ecn, 100.0));
-            flow.window.cwnd
-        };
-        assert_eq!([false, true].map(after), [98.0, 97.5]);
-    }
-
-    #[test]
-    fn a_reduction_forgets_what_was_counted_but_not_in_ns3() {
-        let after = |keep_credit| {
-            let mut flow = flow(Config { base: Base { keep_credit, ..Base::default() }, ..Config::default() });
-            flow.window.count(100.0, 60.0);
-            flow.on_congestion(&episode(0.0, Cause::Ecn, 100.0));
-            flow.window.count(50.0, 2.0);
-            flow.window.cwnd
-        };
-        assert_eq!([false, true].map(after), [50.0, 51.0]);
-    }
-
-    #[test]
-    fn the_ns3_model_hardly_reacts_to_loss() {
-        let mut flow = flow(Config { loss_cuts_by_alpha: true, ..Config::default() });
-        flow.law.alpha = 0.04;
-        flow.on_congestion(&episode(0.0, Cause::Loss, 100.0));
+    fn it_cuts_by_whole_segments() {
+        let mut flow = flow(Config::default());
+        flow.law.alpha = 0.05;
+        flow.on_congestion(&episode(0.0, Cause::Ecn, 100.0));
         assert_eq!(flow.window.cwnd, 98.0);
+    }
+
+    #[test]
+    fn a_reduction_forgets_what_was_counted() {
+        let mut flow = flow(Config::default());
+        flow.window.count(100.0, 60.0);
+        flow.on_congestion(&episode(0.0, Cause::Ecn, 100.0));
+        flow.window.count(50.0, 2.0);
+        assert_eq!(flow.window.cwnd, 50.0);
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params};
-use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::reno_base::{Base, Law, Rival, Window};
 
 /// Parameters.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -14,12 +14,9 @@ use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
 pub struct Config {
     /// The base's variant.
     pub base: Base,
-    /// a(W) in whole segments, rounded up: what the RFC's table holds (appendix B; ns-3, Linux).
+    /// a(W) in whole segments, rounded up: what the RFC's table holds (appendix B; Linux).
     pub whole: bool,
 }
-
-/// `highspeed-ns3`: ns-3.37 `TcpHighSpeed`.
-pub const NS3: &str = concat!(ns3_base!(), "whole = true");
 
 /// Low_Window, High_Window, High_Decrease (RFC 3649 §5).
 const LOW_WINDOW: f64 = 38.0;

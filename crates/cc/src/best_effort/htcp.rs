@@ -1,5 +1,4 @@
 //! H-TCP: the increase grows with the time since the last loss, the decrease follows RTTmin/RTTmax (Linux `tcp_htcp.c`).
-//! The ns-3.37 model is another law under the same name; it stands below as its own.
 
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
@@ -7,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params};
-use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::reno_base::{Base, Law, Rival, Window};
 
 /// Parameters; the defaults are Linux's.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -19,18 +18,13 @@ pub struct Config {
     pub rtt_scaling: bool,
     /// β = 1/2 when the peak throughput changed by more than a fifth (`use_bandwidth_switch`).
     pub bandwidth_switch: bool,
-    /// The law of ns-3.37 `TcpHtcp` (rivals.md H.0.1): α counts bytes, no scaling, β unclamped, its first epoch starts at time zero.
-    pub ns3_model: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), rtt_scaling: true, bandwidth_switch: true, ns3_model: false }
+        Config { base: Base::default(), rtt_scaling: true, bandwidth_switch: true }
     }
 }
-
-/// `htcp-ns3`: ns-3.37 `TcpHtcp`.
-pub const NS3: &str = concat!(ns3_base!(), "ns3_model = true");
 
 /// β lies between these (Linux BETA_MIN, BETA_MAX = 102/128).
 const BETA_MIN: f64 = 0.5;
@@ -48,9 +42,6 @@ const FADE: f64 = 0.95;
 /// Unknown parameters.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
     let config: Config = params.read("htcp")?;
-    if config.ns3_model {
-        return Ok(Box::new(Rival::new(config.base, Ns3Htcp::default(), start)));
-    }
     Ok(Box::new(Rival::new(config.base, Htcp::new(config, start.now), start)))
 }
 
@@ -198,74 +189,6 @@ impl Law for Htcp {
         for value in [&mut seen.segments, &mut seen.smoothed, &mut seen.max, &mut seen.previous_max, &mut self.before_episode.2] {
             *value *= factor;
         }
-    }
-
-    fn delays(&self) -> (Option<Span>, Option<Span>) {
-        (self.rtt_min, None)
-    }
-}
-
-/// ns-3.37's `TcpHtcp`.
-#[derive(Debug, Default)]
-pub struct Ns3Htcp {
-    /// Bytes an acknowledgement, beside Reno's share.
-    alpha: f64,
-    beta: f64,
-    /// Zero, the start of the simulation, before the first loss.
-    last_loss: Time,
-    rtt_min: Option<Span>,
-    rtt_max: Span,
-    /// Bytes since the last loss and the throughput they make, bytes a second.
-    sent: f64,
-    throughput: f64,
-    last_throughput: f64,
-}
-
-impl Ns3Htcp {
-    fn update_alpha(&mut self, now: Time) {
-        self.alpha = (2.0 * (1.0 - self.beta) * increase_function(now.since(self.last_loss))).max(1.0);
-    }
-
-    fn update_beta(&mut self) {
-        self.beta = BETA_MIN;
-        let (now, last) = (self.throughput, self.last_throughput);
-        // The model divides whole numbers: a ratio below one is zero, below the threshold of a fifth.
-        if let Some(min) = self.rtt_min.filter(|_| now > last && last > 0.0 && now - last < last) {
-            self.beta = min.secs_f64() / self.rtt_max.secs_f64();
-        }
-    }
-}
-
-impl Law for Ns3Htcp {
-    fn measure(&mut self, _window: &mut Window, ack: &Ack) {
-        if !ack.in_recovery {
-            self.sent += ack.acked as f64;
-        }
-        let elapsed = ack.now.since(self.last_loss).secs_f64();
-        self.throughput = if elapsed > 0.0 { libm::floor(self.sent / elapsed) } else { 0.0 };
-        self.update_alpha(ack.now);
-        if let Some(rtt) = ack.rtt.filter(|rtt| *rtt > Span::ZERO) {
-            self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
-            self.rtt_max = self.rtt_max.max(rtt);
-        }
-    }
-
-    fn adjust(&mut self, window: &mut Window, ack: &Ack) {
-        let avoiding = !window.in_slow_start();
-        window.slow_start_on(ack);
-        if avoiding && window.may_grow(ack) {
-            window.cwnd += libm::floor((window.mss / window.cwnd + self.alpha).max(1.0)) / window.mss;
-        }
-    }
-
-    fn reduce(&mut self, window: &mut Window, event: &Congestion) {
-        self.last_loss = event.now;
-        self.update_beta();
-        self.update_alpha(event.now);
-        let reference = window.reference(event);
-        window.cut_to(reference * self.beta);
-        (self.rtt_min, self.rtt_max) = (None, Span::ZERO);
-        (self.last_throughput, self.throughput, self.sent) = (self.throughput, 0.0, 0.0);
     }
 
     fn delays(&self) -> (Option<Span>, Option<Span>) {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params, require};
-use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::reno_base::{Base, Law, Rival, Window};
 
 /// Parameters; the defaults are Linux's.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -14,22 +14,17 @@ use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
 pub struct Config {
     /// The base's variant.
     pub base: Base,
-    /// RTT₀ (Linux 25, ns-3 50).
+    /// RTT₀ (Linux: 25).
     pub rtt0_ms: f64,
-    /// In avoidance, grow per acknowledged segment (ns-3) rather than per acknowledgement (Linux).
-    pub per_segment: bool,
     /// Start with ρ segments where the handshake's RTT is known (Linux `hybla_init`).
     pub initial_rho: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), rtt0_ms: 25.0, per_segment: false, initial_rho: true }
+        Config { base: Base::default(), rtt0_ms: 25.0, initial_rho: true }
     }
 }
-
-/// `hybla-ns3`: ns-3.37 `TcpHybla` (rivals.md H.0.1).
-pub const NS3: &str = concat!(ns3_base!(), "rtt0_ms = 50\nper_segment = true\ninitial_rho = false");
 
 /// The largest exponent of slow start (Linux: `min(rho, 16)`).
 const MAX_EXPONENT: f64 = 16.0;
@@ -58,7 +53,7 @@ pub struct Hybla {
     config: Config,
     /// The smallest smoothed RTT, the handshake's counted.
     least: Option<Span>,
-    /// What ρ goes by. In ns-3 only an RTT of data that is the smallest, which none is where data takes longer than a SYN: ρ stays 1.
+    /// What ρ goes by.
     rtt: Option<Span>,
 }
 
@@ -87,8 +82,7 @@ impl Law for Hybla {
         if window.in_slow_start() {
             window.slow_start(libm::pow(2.0, rho.min(MAX_EXPONENT)) - 1.0);
         } else {
-            let n = if self.config.per_segment { window.segments(ack.acked) } else { 1.0 };
-            window.cwnd += n * rho * rho / window.cwnd;
+            window.cwnd += rho * rho / window.cwnd;
         }
     }
 
@@ -106,24 +100,10 @@ mod tests {
     use super::*;
     use crate::reno_base::testing::{ack, avoiding, starting};
 
-    const NS3_CONFIG: Config = Config {
-        base: Base {
-            per_ack: false,
-            abc: false,
-            reduce_from: crate::reno_base::ReduceFrom::Flight,
-            idle: crate::reno_base::Idle::Keep,
-            keep_credit: false,
-        },
-        rtt0_ms: 50.0,
-        per_segment: true,
-        initial_rho: false,
-    };
-
     #[test]
     fn growth_is_that_of_the_reference_rtt() {
-        for (config, rtt, slow, avoid) in
-            [(Config::default(), 100.0, 15.0, 16.0), (Config::default(), 20.0, 1.0, 1.0), (NS3_CONFIG, 140.0, 5.964, 7.84)]
-        {
+        let config = Config::default();
+        for (rtt, slow, avoid) in [(100.0, 15.0, 16.0), (20.0, 1.0, 1.0)] {
             let law = Hybla::new(config, None);
             let mut starts = starting(config.base, law, 10.0);
             starts.on_ack(&ack(0.0, 1.0, rtt));
@@ -145,20 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn in_ns3_an_rtt_above_the_handshakes_counts_for_nothing() {
-        let handshake = Some(Span::from_millis(100));
-        for (config, grown) in [(Config::default(), 15.0), (NS3_CONFIG, 1.0)] {
-            let mut flow = starting(config.base, Hybla::new(config, handshake), 10.0);
-            flow.on_ack(&ack(0.0, 1.0, 101.0));
-            assert!((flow.window.cwnd - 10.0 - grown).abs() < 1e-9, "{}", flow.window.cwnd);
-        }
-    }
-
-    #[test]
     fn linux_starts_with_rho_segments() {
         let start = Start { handshake_rtt: Some(Span::from_millis(100)), ..Start::default() };
         assert_eq!(new(Config::default(), &start).window.cwnd, 4.0);
-        assert_eq!(new(NS3_CONFIG, &start).window.cwnd, 10.0);
         assert_eq!(new(Config::default(), &Start { initial_window: Some(2896), ..start }).window.cwnd, 2.0);
     }
 }

@@ -12,8 +12,6 @@ const MIN_SAMPLES: u32 = 8;
 const DELAY_DIVISOR: u64 = 8;
 const DELAY_MIN: Span = Span::from_millis(4);
 const DELAY_MAX: Span = Span::from_millis(16);
-/// The ns-3 model's upper bound (`HyStartDelayMax`).
-const NS3_DELAY_MAX: Span = Span::from_millis(1000);
 /// Acknowledgements this close belong to one train (Linux `hystart_ack_delta_us`).
 const ACK_SPACING: Span = Span::from_millis(2);
 /// Linux `hystart_ack_delay`: at most this much for bursts of the pacer.
@@ -30,8 +28,6 @@ fn delay_threshold(base: Span) -> Span {
 /// HyStart: leaves slow start at once.
 #[derive(Clone, Debug, Default)]
 pub struct Hystart {
-    /// The ns-3 model's thresholds instead of Linux's (rivals.md H.0.1).
-    ns3: bool,
     /// The host paces: an acknowledgement train may be as long as the base RTT.
     paced: bool,
     round: Round,
@@ -46,15 +42,15 @@ pub struct Hystart {
 }
 
 impl Hystart {
-    /// With Linux's thresholds or those of the ns-3 model.
-    pub fn new(ns3: bool, paced: bool) -> Hystart {
-        Hystart { ns3, paced, ..Hystart::default() }
+    /// Of a host that paces or does not.
+    pub fn new(paced: bool) -> Hystart {
+        Hystart { paced, ..Hystart::default() }
     }
 
     /// Starts from scratch after a timeout.
     pub fn reset(&mut self, now: Time) {
-        let Hystart { round, nxt, ns3, paced, .. } = *self;
-        *self = Hystart { round, round_end: nxt, nxt, ns3, paced, round_start: now, last_ack: now, ..Hystart::default() };
+        let Hystart { round, nxt, paced, .. } = *self;
+        *self = Hystart { round, round_end: nxt, nxt, paced, round_start: now, last_ack: now, ..Hystart::default() };
     }
 
     /// Follows the rounds: for each acknowledgement with an RTT sample in slow start, from the first on. Linux 5.16 to 6.13 began only
@@ -97,27 +93,23 @@ impl Hystart {
         self.last_ack = now;
         // Linux `hystart_ack_delay`: what four GSO packets take at the pacing rate, which the host knows whether it paces or not.
         let allowance = PACED_ALLOWANCE.min(Span::from_secs_f64(4.0 * GSO_BYTES / (2.0 * rate).max(1.0)));
-        let limit = match (self.ns3, self.paced) {
-            (true, _) => base,
-            (false, true) => base + allowance,
+        let limit = if self.paced {
+            base + allowance
+        } else {
             // Without pacing a flight fills half a round trip at most.
-            (false, false) => (base + allowance) / 2,
+            (base + allowance) / 2
         };
         now.since(self.round_start) > limit
     }
 
     fn delay_too_long(&mut self, rtt: Span, base: Span) -> bool {
         let sampled = self.samples >= MIN_SAMPLES;
-        // The model takes the minimum of the first eight samples only.
-        if !(self.ns3 && sampled) {
-            self.round_min = Some(self.round_min.map_or(rtt, |min| min.min(rtt)));
-        }
+        self.round_min = Some(self.round_min.map_or(rtt, |min| min.min(rtt)));
         if !sampled {
             self.samples += 1;
             return false;
         }
-        let threshold = if self.ns3 { base.clamp(DELAY_MIN, NS3_DELAY_MAX) } else { delay_threshold(base) };
-        self.round_min.is_some_and(|min| min > base + threshold)
+        self.round_min.is_some_and(|min| min > base + delay_threshold(base))
     }
 }
 

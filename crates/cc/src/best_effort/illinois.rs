@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params};
-use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::reno_base::{Base, Law, Rival, Window};
 use crate::round::Round;
 
 /// Parameters; the defaults are Linux's.
@@ -15,16 +15,7 @@ use crate::round::Round;
 pub struct Config {
     /// The base's variant.
     pub base: Base,
-    /// Adapt at any window (ns-3.37 compares bytes with the threshold of 15 segments).
-    pub no_threshold: bool,
-    /// Delays in whole milliseconds (ns-3.37).
-    pub whole_ms: bool,
-    /// Cut the credit of every acknowledgement, n·α, to whole segments (ns-3.37): no growth while n·α < 1.
-    pub whole_credit: bool,
 }
-
-/// `illinois-ns3`: ns-3.37 `TcpIllinois` (rivals.md H.0.1).
-pub const NS3: &str = concat!(ns3_base!(), "no_threshold = true\nwhole_ms = true\nwhole_credit = true");
 
 /// α and β, their ranges and base values (Linux ALPHA_*, BETA_*).
 const ALPHA_MIN: f64 = 0.3;
@@ -43,13 +34,12 @@ const THETA: u32 = 5;
 /// Unknown parameters.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
     let config: Config = params.read("illinois")?;
-    Ok(Box::new(Rival::new(config.base, Illinois::new(config), start)))
+    Ok(Box::new(Rival::new(config.base, Illinois::new(), start)))
 }
 
 /// The state of Illinois.
 #[derive(Debug)]
 pub struct Illinois {
-    config: Config,
     alpha: f64,
     beta: f64,
     base: Option<Span>,
@@ -59,15 +49,18 @@ pub struct Illinois {
     round: Round,
     was_above: bool,
     low_rounds: u32,
-    /// ns-3's integer accumulator.
-    credit: f64,
+}
+
+impl Default for Illinois {
+    fn default() -> Illinois {
+        Illinois::new()
+    }
 }
 
 impl Illinois {
     /// A flow without samples.
-    pub fn new(config: Config) -> Illinois {
+    pub fn new() -> Illinois {
         Illinois {
-            config,
             alpha: ALPHA_MAX,
             beta: BETA_MAX,
             base: None,
@@ -77,20 +70,15 @@ impl Illinois {
             round: Round::default(),
             was_above: false,
             low_rounds: 0,
-            credit: 0.0,
         }
-    }
-
-    fn ms(&self, span: Span) -> f64 {
-        if self.config.whole_ms { libm::floor(span.millis_f64()) } else { span.millis_f64() }
     }
 
     /// Once a round: (α, β) of the mean and the largest queueing delay.
     fn judge(&mut self, cwnd: f64) {
-        if cwnd < WINDOW_THRESHOLD && !self.config.no_threshold {
+        if cwnd < WINDOW_THRESHOLD {
             (self.alpha, self.beta) = (ALPHA_BASE, BETA_MAX);
         } else if let Some(base) = self.base.filter(|_| self.samples > 0) {
-            let (mean, max) = (self.ms(self.sum / self.samples - base), self.ms(self.max - base));
+            let (mean, max) = ((self.sum / self.samples - base).millis_f64(), (self.max - base).millis_f64());
             self.alpha = self.alpha_of(mean, max);
             self.beta = beta_of(mean, max);
         }
@@ -141,15 +129,7 @@ impl Law for Illinois {
             self.judge(window.cwnd);
         }
         let rest = window.left_in_segments(ack);
-        if rest <= 0.0 {
-            return;
-        }
-        if self.config.whole_credit {
-            self.credit = libm::floor(self.credit + rest * self.alpha);
-            let steps = libm::floor(self.credit / window.cwnd);
-            self.credit -= steps * window.cwnd;
-            window.cwnd += steps;
-        } else {
+        if rest > 0.0 {
             window.count(window.cwnd / self.alpha, rest);
         }
     }
@@ -163,10 +143,6 @@ impl Law for Illinois {
         (self.alpha, self.beta) = (ALPHA_BASE, BETA_MAX);
         (self.low_rounds, self.was_above) = (0, false);
         (self.sum, self.samples) = (Span::ZERO, 0);
-    }
-
-    fn rescale(&mut self, factor: f64) {
-        self.credit *= factor;
     }
 
     fn delays(&self) -> (Option<Span>, Option<Span>) {
@@ -184,14 +160,14 @@ mod tests {
     #[test]
     fn alpha_and_beta_by_the_mean_delay() {
         for (mean, alpha, beta) in [(10.0, 2.54, 0.125), (50.0, 0.59, 0.339), (80.0, 0.37, 0.5), (100.0, 0.3, 0.5), (1.0, 10.0, 0.125)] {
-            let got = (Illinois::new(Config::default()).alpha_of(mean, 100.0), beta_of(mean, 100.0));
+            let got = (Illinois::new().alpha_of(mean, 100.0), beta_of(mean, 100.0));
             assert!((got.0 - alpha).abs() < 0.006 && (got.1 - beta).abs() < 6e-4, "{mean}: {got:?}");
         }
     }
 
     #[test]
     fn alpha_returns_to_its_maximum_after_five_good_rounds() {
-        let mut law = Illinois::new(Config::default());
+        let mut law = Illinois::new();
         law.alpha = law.alpha_of(50.0, 100.0);
         for round in 1..=5 {
             law.alpha = law.alpha_of(0.5, 100.0);
@@ -201,32 +177,23 @@ mod tests {
 
     #[test]
     fn small_windows_are_reno() {
-        for (no_threshold, want) in [(false, (ALPHA_BASE, BETA_MAX)), (true, (ALPHA_MAX, BETA_MIN))] {
-            let mut flow = avoiding(Base::default(), Illinois::new(Config { no_threshold, ..Config::default() }), 14.0);
-            flow.on_ack(&ack(0.0, 1.0, 100.0));
-            assert_eq!((flow.law.alpha, flow.law.beta), want);
-        }
-    }
-
-    /// The growth over a window of 100 at `alpha`, `n` segments an acknowledgement.
-    fn growth(whole_credit: bool, alpha: f64, n: f64) -> f64 {
-        let mut flow = avoiding(Base::default(), Illinois::new(Config { whole_credit, ..Config::default() }), 100.0);
-        flow.law.round.restart(u64::MAX);
-        flow.law.alpha = alpha;
-        (0..(1000.0 / n) as u32).for_each(|_| flow.on_ack(&ack(0.0, n, 100.0)));
-        flow.window.cwnd - 100.0
+        let mut flow = avoiding(Base::default(), Illinois::new(), 14.0);
+        flow.on_ack(&ack(0.0, 1.0, 100.0));
+        assert_eq!((flow.law.alpha, flow.law.beta), (ALPHA_BASE, BETA_MAX));
     }
 
     #[test]
-    fn the_window_grows_by_alpha_a_round_and_the_ns3_model_truncates() {
-        assert_eq!(growth(false, 0.5, 1.0), 4.0);
-        assert_eq!(growth(true, 0.5, 1.0), 0.0);
-        assert_eq!(growth(true, 0.5, 2.0), 4.0);
+    fn the_window_grows_by_alpha_a_round() {
+        let mut flow = avoiding(Base::default(), Illinois::new(), 100.0);
+        flow.law.round.restart(u64::MAX);
+        flow.law.alpha = 0.5;
+        (0..1000).for_each(|_| flow.on_ack(&ack(0.0, 1.0, 100.0)));
+        assert_eq!(flow.window.cwnd, 104.0);
     }
 
     #[test]
     fn a_loss_takes_beta_and_a_timeout_forgets() {
-        let mut flow = avoiding(Base::default(), Illinois::new(Config::default()), 100.0);
+        let mut flow = avoiding(Base::default(), Illinois::new(), 100.0);
         flow.law.beta = 0.125;
         flow.on_congestion(&episode(0.0, Cause::Loss, 100.0));
         assert_eq!(flow.window.cwnd, 88.0);

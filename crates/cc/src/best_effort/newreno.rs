@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params, require};
-use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::reno_base::{Base, Law, Rival, Window};
 
 /// Parameters; the defaults are Linux's.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -20,15 +20,8 @@ pub struct Config {
 
 /// `newreno`: RFC 5681 §3.1 with byte counting in avoidance.
 pub const RFC5681: &str = "slow_start_limit = 1\nbase = { reduce_from = 'flight', idle = 'restart' }";
-/// `newreno-period`: Reno as simulated and deployed before byte counting (RFC 2581, ns-2).
+/// `newreno-period`: Reno as simulated and deployed before byte counting (RFC 2581).
 pub const PERIOD: &str = "base = { per_ack = true, reduce_from = 'flight', idle = 'restart' }";
-/// `reno-ns2`: Linux 2.6.22 in ns-2's Linux agent.
-pub const NS2_LINUX: &str = "base = { abc = true }";
-/// `newreno-ns3`: ns-3.37 `TcpNewReno`.
-pub const NS3: &str = ns3_base!();
-/// `reno-ns3`: ns-3.37 `TcpLinuxReno`, which differs from Linux in the idle handling and in what a reduction forgets.
-pub const NS3_LINUX: &str = "base = { idle = 'keep', keep_credit = true }";
-
 /// The registry's constructor.
 ///
 /// # Errors

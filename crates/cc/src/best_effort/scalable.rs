@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion};
 use crate::params::{ParamError, Params, require};
-use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::reno_base::{Base, Law, Rival, Window};
 
 /// Parameters; the defaults are Linux's.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -14,7 +14,7 @@ use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
 pub struct Config {
     /// The base's variant.
     pub base: Base,
-    /// Segments acknowledged per +1 (Linux from 4.x: 100; older and ns-3: 50).
+    /// Segments acknowledged per +1 (Linux from 4.x: 100; older: 50).
     pub ai: f64,
 }
 
@@ -23,9 +23,6 @@ impl Default for Config {
         Config { base: Base::default(), ai: 100.0 }
     }
 }
-
-/// `scalable-ns3`: ns-3.37 `TcpScalable` (rivals.md H.0.1).
-pub const NS3: &str = concat!(ns3_base!(), "ai = 50");
 
 /// The part of the window a loss takes (Linux TCP_SCALABLE_MD_SCALE 3).
 const DECREASE: f64 = 1.0 / 8.0;

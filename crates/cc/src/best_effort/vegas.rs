@@ -1,5 +1,5 @@
 //! TCP Vegas: keeps two to four segments queued at the bottleneck, judged once a round by the smallest RTT of the round.
-//! Follows Linux `tcp_vegas.c`; the divisor is the paper's RTT by default (rivals.md H.8).
+//! Follows Linux `tcp_vegas.c`; the divisor is the paper's RTT by default.
 
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion, Restart};
 use crate::params::{ParamError, Params, require};
-use crate::reno_base::{Base, Law, MIN_SSTHRESH, Rival, RoundRtt, Window, ns3_base};
+use crate::reno_base::{Base, Law, MIN_SSTHRESH, Rival, RoundRtt, Window};
 
 /// Parameters; the defaults are the paper's.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -23,17 +23,13 @@ pub struct Config {
     pub gamma: f64,
     /// By what the excess RTT is divided.
     pub divisor: Divisor,
-    /// A loss costs one segment, min(ssthresh, cwnd - 1) (ns-3.37), instead of half the window.
-    pub loss_costs_one: bool,
-    /// Count whole segments, as ns-3 does: what should be in flight is rounded down, so that a part of one queued counts as one.
-    pub whole_segments: bool,
 }
 
 /// By what the excess RTT is divided to count queued segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Divisor {
-    /// The RTT (Brakmo 1995, ns-3).
+    /// The RTT (Brakmo 1995).
     Rtt,
     /// The base RTT (Linux).
     Base,
@@ -41,23 +37,12 @@ pub enum Divisor {
 
 impl Default for Config {
     fn default() -> Config {
-        Config {
-            base: Base::default(),
-            alpha: 2.0,
-            beta: 4.0,
-            gamma: 1.0,
-            divisor: Divisor::Rtt,
-            loss_costs_one: false,
-            whole_segments: false,
-        }
+        Config { base: Base::default(), alpha: 2.0, beta: 4.0, gamma: 1.0, divisor: Divisor::Rtt }
     }
 }
 
 /// `vegas-linux`: Linux's divisor.
 pub const LINUX: &str = "divisor = 'base'";
-/// `vegas-ns3`: ns-3.37 `TcpVegas` (rivals.md H.0.1).
-pub const NS3: &str = concat!(ns3_base!(), "loss_costs_one = true\nwhole_segments = true");
-
 /// The registry's constructor.
 ///
 /// # Errors
@@ -83,19 +68,12 @@ impl Vegas {
     }
 
     fn lower_threshold(&self, window: &mut Window) {
-        let below = if self.config.loss_costs_one { window.cwnd - 1.0 } else { window.cwnd };
-        window.ssthresh = window.ssthresh.min(below).max(MIN_SSTHRESH);
+        window.ssthresh = window.ssthresh.min(window.cwnd).max(MIN_SSTHRESH);
     }
 
     fn judge(&self, window: &mut Window, ack: &Ack, base: f64, rtt: f64) {
-        let (segments, target, queued) = if self.config.whole_segments {
-            let segments = libm::floor(window.cwnd);
-            let target = libm::floor(segments * (base / rtt));
-            (segments, target, segments - target)
-        } else {
-            let divisor = if self.config.divisor == Divisor::Rtt { rtt } else { base };
-            (window.cwnd, window.cwnd * base / rtt, window.cwnd * (rtt - base) / divisor)
-        };
+        let divisor = if self.config.divisor == Divisor::Rtt { rtt } else { base };
+        let (segments, target, queued) = (window.cwnd, window.cwnd * base / rtt, window.cwnd * (rtt - base) / divisor);
         if window.in_slow_start() {
             if queued > self.config.gamma {
                 window.cwnd = segments.min(target + 1.0).max(MIN_SSTHRESH);
@@ -109,7 +87,7 @@ impl Vegas {
         } else if queued < self.config.alpha && window.may_grow(ack) {
             window.cwnd = segments + 1.0;
         }
-        // Linux `tcp_current_ssthresh`, ns-3: three quarters of what was in use are not to be doubted.
+        // Linux `tcp_current_ssthresh`: three quarters of what was in use are not to be doubted.
         window.ssthresh = window.ssthresh.max(0.75 * window.cwnd);
     }
 }
@@ -132,11 +110,7 @@ impl Law for Vegas {
     }
 
     fn reduce(&mut self, window: &mut Window, event: &Congestion) {
-        if self.config.loss_costs_one {
-            window.cut_to(window.ssthresh.min(window.cwnd - 1.0));
-        } else {
-            window.halve(event);
-        }
+        window.halve(event);
     }
 
     fn forget_after_timeout(&mut self, _now: Time) {
@@ -159,8 +133,7 @@ impl Law for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Cause;
-    use crate::reno_base::testing::{Fluid, ack, avoiding, episode, starting};
+    use crate::reno_base::testing::{Fluid, ack, avoiding, starting};
 
     /// The window after a round of four samples at `rtt_ms`, base 100 ms.
     fn after_a_round(config: Config, window: f64, rtt_ms: f64) -> f64 {
@@ -184,16 +157,6 @@ mod tests {
         assert_eq!(after_a_round(Config::default(), 20.0, 111.0), 21.0);
     }
 
-    /// ns-3: of 20 segments at 103 of 100 ms 19.4 should be out, so 1 is queued and it grows; at 106 ms 18.9, so 2: it rests.
-    #[test]
-    fn whole_segments_count_a_part_of_one_queued_as_one() {
-        let whole = Config { whole_segments: true, ..Config::default() };
-        assert_eq!(after_a_round(whole, 20.0, 103.0), 21.0);
-        assert_eq!(after_a_round(whole, 20.0, 106.0), 20.0);
-        assert_eq!(after_a_round(Config::default(), 20.0, 106.0), 21.0);
-        assert_eq!(after_a_round(whole, 20.9, 103.0), 21.0, "of a window between two");
-    }
-
     #[test]
     fn slow_start_ends_at_one_queued_segment() {
         let run = |rtt_ms| {
@@ -208,17 +171,6 @@ mod tests {
         let ended = run(125.0);
         assert!(!ended.window.in_slow_start());
         assert_eq!(ended.window.cwnd, 17.0);
-    }
-
-    #[test]
-    fn a_loss_halves_or_costs_one_in_the_ns3_model() {
-        for (loss_costs_one, want) in [(false, 10.0), (true, 19.0)] {
-            let config = Config { loss_costs_one, ..Config::default() };
-            let mut flow = avoiding(Base::default(), Vegas::new(config), 20.0);
-            flow.window.ssthresh = 25.0;
-            flow.on_congestion(&episode(0.0, Cause::Loss, 20.0));
-            assert_eq!(flow.window.cwnd, want);
-        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion, Restart};
 use crate::params::{ParamError, Params, require};
-use crate::reno_base::{Base, Law, Rival, Window, ns3_base};
+use crate::reno_base::{Base, Law, Rival, Window};
 
 /// Parameters; the defaults are Linux's.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -16,18 +16,13 @@ pub struct Config {
     pub base: Base,
     /// From this many queued segments on a loss means congestion (Linux: 3).
     pub beta: f64,
-    /// The increase is NewReno's in any state (ns-3.37 clears its sample counter at every acknowledgement).
-    pub always_reno_increase: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), beta: 3.0, always_reno_increase: false }
+        Config { base: Base::default(), beta: 3.0 }
     }
 }
-
-/// `veno-ns3`: ns-3.37 `TcpVeno` (rivals.md H.0.1).
-pub const NS3: &str = concat!(ns3_base!(), "always_reno_increase = true");
 
 /// What a loss that does not mean congestion leaves (Linux: 4/5).
 const RANDOM_LOSS: f64 = 0.8;
@@ -72,13 +67,13 @@ impl Law for Veno {
         let base = self.base.map_or(rtt, |base| base.min(rtt));
         (self.base, self.last) = (Some(base), Some(rtt));
         self.samples += 1;
-        if self.samples >= MIN_SAMPLES || self.config.always_reno_increase {
+        if self.samples >= MIN_SAMPLES {
             self.queued = window.cwnd * (rtt - base).secs_f64() / rtt.secs_f64();
         }
     }
 
     fn adjust(&mut self, window: &mut Window, ack: &Ack) {
-        let reno = self.samples < MIN_SAMPLES || self.config.always_reno_increase;
+        let reno = self.samples < MIN_SAMPLES;
         if reno || !self.is_congestive() {
             window.grow_as_reno(ack);
             return;
@@ -154,10 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn the_ns3_model_grows_as_reno_and_still_tells_losses_apart() {
-        let config = Config { always_reno_increase: true, ..Config::default() };
-        assert_eq!(flow(config, 120.0, 1).window.cwnd, 31.0);
-        let mut full = flow(config, 120.0, 0);
+    fn with_a_queue_a_loss_halves() {
+        let mut full = flow(Config::default(), 120.0, 0);
         full.on_congestion(&episode(0.0, Cause::Loss, 30.0));
         assert_eq!(full.window.cwnd, 15.0);
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::controller::{Controller, Start};
 use crate::events::{Ack, Congestion, Restart};
 use crate::params::{ParamError, Params, require};
-use crate::reno_base::{Base, Law, MIN_SSTHRESH, Rival, RoundRtt, Window, ns3_base};
+use crate::reno_base::{Base, Law, MIN_SSTHRESH, Rival, RoundRtt, Window};
 
 /// Parameters; the defaults are Linux's.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Config {
     pub base: Base,
     /// Queued segments above which it turns to Reno and drains (TCP_YEAH_ALPHA 80).
     pub max_queue: f64,
-    /// Excess of the RTT over the base, as a part of it, above which it turns to Reno (1/TCP_YEAH_PHY = 1/8; ns-3.37: 0, by an integer division).
+    /// Excess of the RTT over the base, as a part of it, above which it turns to Reno (1/TCP_YEAH_PHY = 1/8).
     pub max_excess: f64,
 }
 
@@ -25,9 +25,6 @@ impl Default for Config {
         Config { base: Base::default(), max_queue: 80.0, max_excess: 1.0 / 8.0 }
     }
 }
-
-/// `yeah-ns3`: ns-3.37 `TcpYeah` (rivals.md H.0.1).
-pub const NS3: &str = concat!(ns3_base!(), "max_excess = 0");
 
 /// Segments per +1 in fast mode (TCP_SCALABLE_AI_CNT).
 const SCALABLE_AI: f64 = 100.0;
@@ -201,9 +198,6 @@ mod tests {
         assert_eq!(linux.law.phase(), "fast");
         linux.law.judge(&mut linux.window, 100.0, 113.0);
         assert_eq!(linux.law.phase(), "slow");
-        let mut ns3 = avoiding(Base::default(), Yeah::new(Config { max_excess: 0.0, ..Config::default() }), 10.0);
-        ns3.law.judge(&mut ns3.window, 100.0, 100.1);
-        assert_eq!(ns3.law.phase(), "slow");
     }
 
     #[test]

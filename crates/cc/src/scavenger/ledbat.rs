@@ -1,4 +1,4 @@
-//! LEDBAT (RFC 6817), and the parameters that make it its 2009 draft (draft-shalunov-ledbat-congestion-00) or ns-3's model.
+//! LEDBAT (RFC 6817), and the parameters that make it its 2009 draft (draft-shalunov-ledbat-congestion-00).
 //!
 //! One-way delay steers a linear controller to a fixed queueing delay. Knows nothing of retransmissions or pacing. A host
 //! without one-way delays leaves the window where slow start left it.
@@ -40,10 +40,6 @@ pub struct Config {
     pub filter_window: f64,
     /// Drop samples older than a smoothed RTT (RFC 6817 §3.4.2; the 2009 drafts know no age).
     pub filter_ages: bool,
-    /// Delays are cut to whole multiples of this; 0 leaves them alone (ns-3: 1 ms).
-    pub resolution_ms: f64,
-    /// The window is cut to whole bytes at each step (ns-3): a growth of less than one is none, a fall of less is one.
-    pub whole_bytes: bool,
 }
 
 /// Which slow start.
@@ -54,8 +50,6 @@ pub enum SlowStart {
     None,
     /// RFC 5681 by bytes, left when the queueing delay reaches the target.
     Reno,
-    /// ns-3's: one segment an acknowledgement, left at ssthresh only.
-    NewReno,
 }
 
 impl Default for Config {
@@ -72,8 +66,6 @@ impl Default for Config {
             filter_samples: 4,
             filter_window: 0.0,
             filter_ages: true,
-            resolution_ms: 0.0,
-            whole_bytes: false,
         }
     }
 }
@@ -89,10 +81,6 @@ impl Config {
 pub const DRAFT_2009: &str = "target_ms = 25.0\nallowed_increase = inf\nmin_segments = 1.0";
 /// The same with the bound on growth.
 pub const DRAFT_2009_BOUNDED: &str = "target_ms = 25.0\nallowed_increase = inf\nmin_segments = 1.0\nbounded = true";
-/// Parameters that turn it into ns-3.37's `TcpLedbat`: no growth beyond what was in flight, whole milliseconds, slow start.
-/// Its filter is made for four samples and forgets one early; a sample does not age.
-pub const NS3: &str = "allowed_increase = 0.0\nslow_start = \"new_reno\"\ninitial_segments = 10\nresolution_ms = 1.0\n\
-                              whole_bytes = true\nfilter_samples = 3\nfilter_ages = false";
 
 /// The registry's constructor.
 ///
@@ -114,8 +102,7 @@ pub fn check(config: &Config, name: &str) -> Result<(), ParamError> {
     require(config.gain() > 0.0 && config.gain().is_finite(), name, "the gain must be above 0")?;
     require(config.allowed_increase >= 0.0, name, "allowed_increase must be at least 0")?;
     require(config.min_segments > 0.0 && config.min_segments.is_finite(), name, "min_segments must be above 0")?;
-    require(config.filter_window >= 0.0 && config.filter_window.is_finite(), name, "filter_window must be at least 0")?;
-    require(config.resolution_ms >= 0.0, name, "resolution_ms must be at least 0")
+    require(config.filter_window >= 0.0 && config.filter_window.is_finite(), name, "filter_window must be at least 0")
 }
 
 /// The state of one LEDBAT flow.
@@ -125,8 +112,6 @@ pub struct Ledbat {
     mss: f64,
     cwnd: f64,
     ssthresh: f64,
-    /// ns-3: slow start is allowed until it was left, and again after the window was one segment.
-    may_slow_start: bool,
     /// Both in ns.
     base: BaseDelay,
     current: CurrentDelay,
@@ -143,7 +128,6 @@ impl Ledbat {
             mss: f64::from(start.mss),
             cwnd,
             ssthresh,
-            may_slow_start: true,
             base: BaseDelay::ten_minutes(),
             current: CurrentDelay::new(config.filter_samples),
             before_episode: (cwnd, ssthresh),
@@ -165,29 +149,13 @@ impl Ledbat {
         self.cwnd / self.mss
     }
 
-    /// ns-3's NewReno, which its LEDBAT inherits from: half of what is still out after a loss (`reno_base::ReduceFrom::Pipe`),
-    /// of all that was before a timeout.
-    fn reduce_as_new_reno(&mut self, event: &Congestion) {
-        let timeout = event.cause == Cause::Timeout;
-        let gone = if timeout { 0.0 } else { event.lost as f64 + self.mss };
-        self.ssthresh = ((event.in_flight as f64 - gone) / 2.0).max(2.0 * self.mss);
-        self.cwnd = if timeout { self.mss } else { self.ssthresh };
-    }
-
     fn floor(&self) -> f64 {
         self.config.min_segments * self.mss
     }
 
-    /// The delay by the configured clock, in the histories' unit.
-    fn delay(&self, ack: &Ack) -> Option<i64> {
-        let owd = ack.owd?;
-        let tick = (self.config.resolution_ms * 1e6) as i64;
-        Some(if tick > 0 { owd.div_euclid(tick) * tick } else { owd })
-    }
-
     /// Takes the delay sample: base first, then the filter (§2.4.2).
     pub fn observe(&mut self, ack: &Ack) {
-        if let Some(delay) = self.delay(ack) {
+        if let Some(delay) = ack.owd {
             self.base.update(ack.now, delay);
             if self.config.filter_window > 0.0 {
                 self.current.resize((self.config.filter_window * self.segments()) as usize);
@@ -205,11 +173,9 @@ impl Ledbat {
             return;
         }
         let queueing = self.queueing_ns();
-        self.may_slow_start |= self.cwnd <= self.mss;
-        self.may_slow_start &= self.in_slow_start();
         if self.in_slow_start() {
             let at_target = queueing.is_some_and(|q| q >= self.target_ns());
-            if self.config.slow_start == SlowStart::NewReno || !at_target {
+            if !at_target {
                 return self.slow_start(ack);
             }
             self.ssthresh = self.cwnd;
@@ -223,7 +189,6 @@ impl Ledbat {
         match self.config.slow_start {
             SlowStart::None => false,
             SlowStart::Reno => self.cwnd < self.ssthresh,
-            SlowStart::NewReno => self.cwnd <= self.ssthresh && self.may_slow_start,
         }
     }
 
@@ -231,10 +196,7 @@ impl Ledbat {
         if !ack.may_grow(self.cwnd(), true) {
             return;
         }
-        self.cwnd = match self.config.slow_start {
-            SlowStart::NewReno => self.cwnd + self.mss,
-            _ => (self.cwnd + ack.acked as f64).min(self.ssthresh),
-        };
+        self.cwnd = (self.cwnd + ack.acked as f64).min(self.ssthresh);
     }
 
     /// cwnd += GAIN · off_target · acked · MSS / cwnd, within what was in flight plus ALLOWED_INCREASE (§2.4.2).
@@ -248,14 +210,7 @@ impl Ledbat {
         } else if change < 0.0 || ack.may_grow(self.cwnd(), false) {
             self.cwnd += change;
         }
-        if self.config.whole_bytes {
-            self.cwnd = libm::floor(self.cwnd);
-        }
         self.cwnd = self.cwnd.max(self.floor());
-        // ns-3 keeps the threshold below the window, so that a fall is not followed by slow start.
-        if self.config.slow_start == SlowStart::NewReno && self.cwnd <= self.ssthresh {
-            self.ssthresh = self.cwnd - 1.0;
-        }
     }
 }
 
@@ -268,10 +223,6 @@ impl Controller for Ledbat {
     fn on_congestion(&mut self, event: &Congestion) {
         self.before_episode = (self.cwnd, self.ssthresh);
         let timeout = event.cause == Cause::Timeout;
-        if self.config.slow_start == SlowStart::NewReno {
-            self.reduce_as_new_reno(event);
-            return;
-        }
         if self.config.slow_start == SlowStart::Reno {
             self.ssthresh = (event.in_flight as f64 / 2.0).max(2.0 * self.mss);
         }

@@ -28,8 +28,6 @@ pub struct Config {
     pub filter_window: f64,
     /// Whether samples older than an RTT are dropped, as in [`crate::scavenger::ledbat`].
     pub filter_ages: bool,
-    /// Delays are cut to whole multiples of this; 0 leaves them alone.
-    pub resolution_ms: f64,
     /// The window's floor in segments (Abu 2010: 1).
     pub min_segments: f64,
 }
@@ -56,7 +54,6 @@ impl Default for Config {
             filter_samples: 4,
             filter_window: 0.0,
             filter_ages: true,
-            resolution_ms: 0.0,
             min_segments: 1.0,
         }
     }
@@ -82,7 +79,6 @@ pub fn ledbat_config(config: &Config) -> LedbatConfig {
         filter_samples: config.filter_samples,
         filter_window: config.filter_window,
         filter_ages: config.filter_ages,
-        resolution_ms: config.resolution_ms,
         ..LedbatConfig::default()
     }
 }

@@ -84,7 +84,10 @@ pub fn line(name: &str, summary: &Summary) -> String {
 /// What scenarios may name.
 pub fn list() -> String {
     let mut text = String::from("Congestion controls (flows: cc = …)\n");
-    for a in lowtide_cc::registry::ALGORITHMS.iter().chain(lowtide_replicas::ALGORITHMS) {
+    for a in lowtide_cc::registry::ALGORITHMS {
+        line_of(&mut text, format_args!("  {:22} {} [{}]", a.name, a.summary, a.source));
+    }
+    for a in lowtide_replicas::ALGORITHMS {
         line_of(&mut text, format_args!("  {:22} {} [{}]", a.name, a.summary, a.source));
     }
     text.push_str("\nQueue disciplines (queue = { kind = … })\n");

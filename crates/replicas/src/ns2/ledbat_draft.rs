@@ -10,16 +10,18 @@ use lowtide_cc::{Ack, Congestion, Controller, ParamError, Params, Restart, Snaps
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
+use crate::contract::{Plain, Replica};
+
 /// Small beside what ns-2's scheduler rounds off: 14 fs at 100 s.
 const FS_PER_NS: f64 = 1e6;
 /// The clock's own parameter, beside those of the algorithm.
 const HOPS: &str = "hops_ms";
 
 /// The clock's parameter.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct Clock {
-    /// The delays of the idle path's hops, in their order.
+    /// The delays of the idle path's hops, in their order; zeros: an exact clock.
     hops_ms: [f64; 3],
 }
 
@@ -27,23 +29,26 @@ struct Clock {
 ///
 /// # Errors
 /// Unknown or impossible parameters.
-pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
     let (hops_ms, params) = split(params, "ledbat-2009-ns2")?;
+    let preset = Params::from_toml(ledbat::DRAFT_2009).unwrap_or_default();
+    let params = params.over(&preset);
     let config: ledbat::Config = params.read("ledbat-2009-ns2")?;
     ledbat::check(&config, "ledbat-2009-ns2")?;
-    Ok(Box::new(LedbatDraft::new(config, Gain::Fixed(config.gain()), hops_ms, start)))
+    Ok(Box::new(Plain(Box::new(LedbatDraft::new(config, Gain::Fixed(config.gain()), hops_ms, start)))))
 }
 
 /// `ledbat-dynamic-ns2`: `ledbat-dynamic` likewise.
 ///
 /// # Errors
 /// Unknown or impossible parameters.
-pub fn build_dynamic(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+pub fn build_dynamic(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
     let (hops_ms, params) = split(params, "ledbat-dynamic-ns2")?;
     let config: ledbat_dynamic::Config = params.read("ledbat-dynamic-ns2")?;
     require(config.initial_gain_per_s > 0.0, "ledbat-dynamic-ns2", "initial_gain_per_s must be above 0")?;
     ledbat::check(&ledbat_config(&config), "ledbat-dynamic-ns2")?;
-    Ok(Box::new(LedbatDraft::new(ledbat_config(&config), Gain::Dynamic { config, at_target: 0, steady: false }, hops_ms, start)))
+    let flow = LedbatDraft::new(ledbat_config(&config), Gain::Dynamic { config, at_target: 0, steady: false }, hops_ms, start);
+    Ok(Box::new(Plain(Box::new(flow))))
 }
 
 fn split(params: &Params, name: &str) -> Result<([f64; 3], Params), ParamError> {

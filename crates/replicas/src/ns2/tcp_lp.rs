@@ -5,19 +5,17 @@
 
 use serde::Deserialize;
 
+use super::window::{Agent, Module, Window};
+use crate::contract::{Beside, Replica};
 use crate::ns2::clock::{HZ, RemoteClock, rounded_ms, timestamps, whole_ms};
-use lowtide_cc::reno_base::{Base, Law, Rival, Window};
 use lowtide_cc::scavenger::tcp_lp_range::DelayRange;
-use lowtide_cc::{Ack, Congestion};
-use lowtide_cc::{Controller, Start};
+use lowtide_cc::{Ack, Start};
 use lowtide_cc::{ParamError, Params};
 
 /// Parameters.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The base's variant.
-    pub base: Base,
     /// The machine's.
     pub word: Word,
 }
@@ -29,9 +27,9 @@ const INFERENCE: u64 = 3;
 ///
 /// # Errors
 /// Unknown or impossible parameters.
-pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
     let config: Config = params.read("tcp_lp-ns2")?;
-    Ok(Box::new(Rival::new(config.base, TcpLpNs2 { word: config.word, ..TcpLpNs2::default() }, start)))
+    Ok(Box::new(Agent::new(TcpLpNs2 { word: config.word, ..TcpLpNs2::default() }, start)))
 }
 
 /// How wide the machine's `unsigned long` is, ns-2's stand-in for Linux's 32-bit integers (`ns-linux-util.h`).
@@ -71,8 +69,8 @@ pub struct TcpLpNs2 {
     inferring: bool,
 }
 
-impl Law for TcpLpNs2 {
-    fn measure(&mut self, window: &mut Window, ack: &Ack) {
+impl Module for TcpLpNs2 {
+    fn measure(&mut self, window: &mut Window, ack: &Ack, beside: &Beside) {
         if let Some(stamps) = timestamps(ack)
             && let Some(delay) = self.clock.update(stamps).and_then(|hz| self.word.delay(hz, stamps))
         {
@@ -80,7 +78,7 @@ impl Law for TcpLpNs2 {
         }
         let now = whole_ms(ack.now);
         // What follows goes for acknowledgements of retransmissions, too (`tcp_lp_pkts_acked`): only the delay is not taken from those.
-        let echoed = ack.echo_age.or(ack.rtt).map(|age| rounded_ms((ack.now - age).nanos() as i64) as u64);
+        let echoed = beside.echo_age.or(ack.rtt).map(|age| rounded_ms((ack.now - age).nanos() as i64) as u64);
         if let Some(echoed) = echoed.filter(|echoed| now > *echoed) {
             self.inference_ms = INFERENCE * (now - echoed);
         }
@@ -92,14 +90,14 @@ impl Law for TcpLpNs2 {
         }
     }
 
-    fn adjust(&mut self, window: &mut Window, ack: &Ack) {
+    fn avoid(&mut self, window: &mut Window, _ack: &Ack) {
         if !self.inferring {
-            window.grow_as_reno(ack);
+            window.grow_as_reno();
         }
     }
 
-    fn reduce(&mut self, window: &mut Window, event: &Congestion) {
-        window.halve(event);
+    fn reduce(&mut self, window: &mut Window) {
+        window.halve();
     }
 
     fn phase(&self) -> &'static str {
@@ -135,15 +133,16 @@ mod tests {
     #[test]
     fn a_repair_ends_the_inference_phase() {
         let start = Start { mss: 1000, initial_window: Some(40_000), ..Start::default() };
-        let (mut law, mut window) = (TcpLpNs2::default(), Window::new(Base::default(), &start));
-        law.measure(&mut window, &ack(1000, 25));
-        law.measure(&mut window, &ack(1100, 25));
+        let (mut law, mut window) = (TcpLpNs2::default(), Window::new(&start));
+        law.measure(&mut window, &ack(1000, 25), &Beside::default());
+        law.measure(&mut window, &ack(1100, 25), &Beside::default());
         assert!(law.inferring || law.last_drop_ms == 1100);
-        law.measure(&mut window, &ack(1120, 25));
+        law.measure(&mut window, &ack(1120, 25), &Beside::default());
         assert!(law.inferring, "150 ms from 1100 on");
         let delays = law.delays;
-        let repair = Ack { rtt: None, echo_age: Some(Span::from_millis(60)), ..ack(1300, 90) };
-        law.measure(&mut window, &repair);
+        let repair = Ack { rtt: None, ..ack(1300, 90) };
+        let beside = Beside { echo_age: Some(Span::from_millis(60)), ..Beside::default() };
+        law.measure(&mut window, &repair, &beside);
         assert_eq!((law.inferring, law.inference_ms, law.delays), (false, 180, delays));
     }
 
@@ -151,11 +150,11 @@ mod tests {
     #[test]
     fn two_indications_leave_one_segment() {
         let start = Start { mss: 1000, initial_window: Some(40_000), ..Start::default() };
-        let (mut law, mut window) = (TcpLpNs2::default(), Window::new(Base::default(), &start));
-        law.measure(&mut window, &ack(1000, 25));
-        law.measure(&mut window, &ack(1100, 25));
+        let (mut law, mut window) = (TcpLpNs2::default(), Window::new(&start));
+        law.measure(&mut window, &ack(1000, 25), &Beside::default());
+        law.measure(&mut window, &ack(1100, 25), &Beside::default());
         assert_eq!((window.cwnd, law.delays.min, law.delays.max), (20.0, 25, 50));
-        (0..6).for_each(|n| law.measure(&mut window, &ack(1110 + 10 * n, 200)));
+        (0..6).for_each(|n| law.measure(&mut window, &ack(1110 + 10 * n, 200), &Beside::default()));
         assert_eq!(window.cwnd, 1.0);
     }
 }

@@ -2,20 +2,20 @@
 //! two samples. The form in which Carofiglio 2010 most likely ran NICE, whose own code is not public; `tcp_nice` is the algorithm.
 //! Knows nothing of retransmissions.
 
-use lowtide_units::{Span, Time};
+use lowtide_units::Span;
 use serde::Deserialize;
 
 use lowtide_cc::params::{ParamError, Params, require};
-use lowtide_cc::reno_base::{Base, Law, MIN_SSTHRESH, Rival, RoundRtt, Window};
-use lowtide_cc::{Ack, Congestion, Restart};
-use lowtide_cc::{Controller, Start};
+use lowtide_cc::reno_base::RoundRtt;
+
+use super::window::{Agent, MIN_SSTHRESH, Module, Window};
+use crate::contract::{Beside, Replica};
+use lowtide_cc::{Ack, Start};
 
 /// Parameters; the defaults are Carofiglio 2010's, Vegas' those of the NICE paper.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The base's variant.
-    pub base: Base,
     /// δ: an RTT above min + δ·(max − min) is high (0.2).
     pub threshold: f64,
     /// φ: the part of the window whose RTTs must be high (0.5).
@@ -30,7 +30,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { base: Base::default(), threshold: 0.2, fraction: 0.5, alpha: 1.0, beta: 3.0, gamma: 1.0 }
+        Config { threshold: 0.2, fraction: 0.5, alpha: 1.0, beta: 3.0, gamma: 1.0 }
     }
 }
 
@@ -38,12 +38,12 @@ impl Default for Config {
 ///
 /// # Errors
 /// Unknown or impossible parameters.
-pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
     let config: Config = params.read("tcp_nice-ns2")?;
     require(config.threshold > 0.0 && config.threshold < 1.0, "tcp_nice-ns2", "threshold must lie between 0 and 1")?;
     require(config.fraction > 0.0 && config.fraction <= 1.0, "tcp_nice-ns2", "fraction must be above 0 and at most 1")?;
     require(config.alpha <= config.beta, "tcp_nice-ns2", "alpha must not exceed beta")?;
-    Ok(Box::new(Rival::new(config.base, TcpNiceNs2::new(config), start)))
+    Ok(Box::new(Agent::new(TcpNiceNs2::new(config), start)))
 }
 
 /// The state of one flow.
@@ -68,7 +68,7 @@ impl TcpNiceNs2 {
     }
 
     /// The end of a round: NICE first, then Vegas, or Reno where the round had two samples only.
-    fn judge(&mut self, window: &mut Window, ack: &Ack) {
+    fn judge(&mut self, window: &mut Window) {
         if f64::from(self.high) > self.config.fraction * window.cwnd {
             window.cwnd = libm::floor(window.cwnd / 2.0);
             // No slow start back to a threshold of before: as where Vegas ends it.
@@ -76,42 +76,37 @@ impl TcpNiceNs2 {
         } else if let Some((base, rtt)) = self.rtt.enough() {
             // In halves, rounded up (`V_PARAM_SHIFT`).
             let queued = window.cwnd - libm::floor(2.0 * window.cwnd * base / rtt) / 2.0;
-            self.vegas(window, ack, queued, base / rtt);
+            self.vegas(window, queued, base / rtt);
         } else {
-            window.grow_as_reno(ack);
+            window.grow_as_reno();
         }
         window.cwnd = window.cwnd.max(MIN_SSTHRESH);
     }
 
-    fn vegas(&self, window: &mut Window, ack: &Ack, queued: f64, actual: f64) {
-        if slow_start(window) {
+    fn vegas(&self, window: &mut Window, queued: f64, actual: f64) {
+        if window.in_slow_start() {
             if queued > self.config.gamma {
                 window.ssthresh = MIN_SSTHRESH;
                 window.cwnd = window.cwnd.min(libm::floor(window.cwnd * actual) + 1.0);
             }
-            grow(window, ack);
+            grow(window);
         } else if queued > self.config.beta {
             window.cwnd -= 1.0;
-        } else if queued < self.config.alpha && window.may_grow(ack) {
+        } else if queued < self.config.alpha && window.may_grow() {
             window.cwnd += 1.0;
         }
     }
 }
 
-/// Linux 2.6.22 is in slow start at its threshold, too.
-fn slow_start(window: &Window) -> bool {
-    window.cwnd <= window.ssthresh
-}
-
 /// One segment more, whatever the threshold (`tcp_slow_start` of that age).
-fn grow(window: &mut Window, ack: &Ack) {
-    if window.may_grow(ack) {
-        window.slow_start_by_bytes();
+fn grow(window: &mut Window) {
+    if window.may_grow() {
+        window.slow_start();
     }
 }
 
-impl Law for TcpNiceNs2 {
-    fn measure(&mut self, _window: &mut Window, ack: &Ack) {
+impl Module for TcpNiceNs2 {
+    fn measure(&mut self, _window: &mut Window, ack: &Ack, _beside: &Beside) {
         let Some(rtt) = ack.rtt else { return };
         self.rtt.measure(ack);
         self.max = self.max.max(rtt);
@@ -121,20 +116,20 @@ impl Law for TcpNiceNs2 {
         }
     }
 
-    fn adjust(&mut self, window: &mut Window, ack: &Ack) {
+    fn avoid(&mut self, window: &mut Window, ack: &Ack) {
         if self.rtt.ends(ack) {
-            self.judge(window, ack);
+            self.judge(window);
             self.clear();
-        } else if slow_start(window) {
-            grow(window, ack);
+        } else if window.in_slow_start() {
+            grow(window);
         }
     }
 
-    fn reduce(&mut self, window: &mut Window, event: &Congestion) {
-        window.halve(event);
+    fn reduce(&mut self, window: &mut Window) {
+        window.halve();
     }
 
-    fn forget_after_timeout(&mut self, _now: Time) {
+    fn lost(&mut self) {
         self.clear();
     }
 
@@ -143,7 +138,7 @@ impl Law for TcpNiceNs2 {
         self.rtt.restart(ack.delivered);
     }
 
-    fn rested(&mut self, _restart: &Restart) {
+    fn rested(&mut self) {
         self.clear();
     }
 
@@ -155,13 +150,15 @@ impl Law for TcpNiceNs2 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowtide_cc::Controller as _;
+
     use crate::testing::{ack, avoiding};
 
     /// The window after a round of `samples` at `rtt_ms`; RTTs of 50 and 170 ms have been seen: the threshold is 74 ms.
     fn after_a_round(window: f64, samples: usize, rtt_ms: f64) -> f64 {
-        let mut flow = avoiding(Base::default(), TcpNiceNs2::new(Config::default()), window);
+        let mut flow = avoiding(TcpNiceNs2::new(Config::default()), window);
         flow.on_ack(&Ack { delivered: 1, ..ack(0.0, 1.0, 50.0) });
-        flow.law.max = Span::from_millis(170);
+        flow.module.max = Span::from_millis(170);
         flow.window.cwnd = window;
         for _ in 1..samples {
             flow.on_ack(&Ack { delivered: 2, ..ack(1.0, 1.0, rtt_ms) });

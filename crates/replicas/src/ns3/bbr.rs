@@ -19,9 +19,11 @@ mod state;
 
 use lowtide_units::{Rate, Span, Time};
 
+use super::socket::SocketSample;
+use crate::contract::{Beside, Replica};
 use extra::Extra;
 use filter::RateMax;
-use lowtide_cc::{Ack, Cause, Congestion, Restart, Snapshot, SocketSample};
+use lowtide_cc::{Ack, Cause, Congestion, Restart, Snapshot};
 use lowtide_cc::{Controller, Recovery, Start};
 use lowtide_cc::{ParamError, Params};
 use state::{Mode, Socket};
@@ -48,7 +50,7 @@ const UNSET: u32 = u32::MAX;
 ///
 /// # Errors
 /// Unknown parameters.
-pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
     let Config {} = params.read("bbr-ns3")?;
     Ok(Box::new(BbrNs3::new(start)))
 }
@@ -72,8 +74,6 @@ pub struct BbrNs3 {
     pacing_bps: f64,
     acked_any: bool,
     rate: RateMax,
-    /// Told for the next acknowledgement.
-    sample: Option<SocketSample>,
     /// The last rate where the host tells no such samples.
     last_bps: u64,
     /// `m_nextRoundDelivered`, `m_roundCount`.
@@ -115,7 +115,6 @@ impl BbrNs3 {
             pacing_bps: HIGH_GAIN * first_bps as f64,
             acked_any: false,
             rate: RateMax::new(first_bps),
-            sample: None,
             last_bps: 0,
             round_end: 0,
             rounds: 0,
@@ -167,8 +166,8 @@ impl BbrNs3 {
     }
 
     /// The socket's sample, or what a host that is none of ns-3's tells in its place.
-    fn sampled(&mut self, ack: &Ack) -> SocketSample {
-        let sample = self.sample.take().unwrap_or_else(|| SocketSample {
+    fn sampled(&mut self, ack: &Ack, told: Option<SocketSample>) -> SocketSample {
+        let sample = told.unwrap_or_else(|| SocketSample {
             bps: ack.rate.map_or(self.last_bps, |rate| rate.rate().bps()),
             prior_delivered: ack.prior_delivered,
             delivered: ack.rate.map(|rate| rate.delivered),
@@ -331,15 +330,21 @@ impl BbrNs3 {
     }
 }
 
-impl Controller for BbrNs3 {
-    fn on_ack(&mut self, ack: &Ack) {
-        let sample = self.sampled(ack);
+impl Replica for BbrNs3 {
+    fn on_ack_beside(&mut self, ack: &Ack, beside: &Beside) {
+        let sample = self.sampled(ack, beside.sample);
         self.acked_any = true;
         self.follow_socket(ack, sample.in_flight);
         self.update_rate_and_mode(ack, &sample);
         self.update_rt_prop(ack, &sample);
         self.pace(self.pacing_gain);
         self.set_cwnd(ack, &sample);
+    }
+}
+
+impl Controller for BbrNs3 {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.on_ack_beside(ack, &Beside::default());
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
@@ -351,10 +356,6 @@ impl Controller for BbrNs3 {
                 self.cwnd = self.mss;
             }
         }
-    }
-
-    fn on_socket_sample(&mut self, sample: &SocketSample) {
-        self.sample = Some(*sample);
     }
 
     /// `CwndEvent`, CA_EVENT_TX_START.

@@ -5,6 +5,8 @@
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
+use crate::contract::{Beside, Replica};
+
 use lowtide_cc::delay::{BaseDelay, CurrentDelay};
 use lowtide_cc::params::{ParamError, Params, require};
 use lowtide_cc::scavenger::ledbat_pp::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, SLOWDOWN_INTERVAL_FACTOR};
@@ -70,7 +72,7 @@ const FILTER: usize = 3;
 ///
 /// # Errors
 /// Unknown or impossible parameters.
-pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
     let config: Config = params.read("ledbat_pp-published")?;
     require(config.target_ms >= 1.0 && config.target_ms.is_finite(), "ledbat_pp-published", "target_ms must be at least 1")?;
     Ok(Box::new(Published::new(config, start)))
@@ -203,8 +205,8 @@ fn wrapped(cwnd: u32, gain: f64, quotient: i64) -> u32 {
     cwnd.wrapping_add(decrease.max(cwnd.wrapping_neg() / 2))
 }
 
-impl Controller for Published {
-    fn on_ack(&mut self, ack: &Ack) {
+impl Replica for Published {
+    fn on_ack_beside(&mut self, ack: &Ack, _: &Beside) {
         self.catch_up(ack.now);
         self.observe(ack);
         if self.recovering && !ack.in_recovery && self.ssthresh.is_finite() {
@@ -237,12 +239,18 @@ impl Controller for Published {
             }
         }
     }
+}
+
+impl Controller for Published {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.on_ack_beside(ack, &Beside::default());
+    }
 
     /// ns-3's NewReno, which the published class inherits from.
     fn on_congestion(&mut self, event: &Congestion) {
         self.catch_up(event.now);
         let timeout = event.cause == Cause::Timeout;
-        // After a loss its base takes what is still out (`reno_base::ReduceFrom::Pipe`), before a timeout all that was.
+        // After a loss its base takes what is still out (`BytesInFlight` once the scoreboard was updated), before a timeout all that was.
         let gone = if timeout { 0.0 } else { event.lost as f64 + self.mss };
         self.ssthresh = ((event.in_flight as f64 - gone) / 2.0).max(2.0 * self.mss);
         self.cwnd = if timeout { self.mss } else { self.ssthresh };

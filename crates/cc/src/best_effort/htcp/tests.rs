@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::events::Cause;
-use crate::reno_base::Idle;
 use crate::reno_base::testing::{ack, avoiding, episode};
 
 fn linux() -> Htcp {
@@ -95,30 +94,4 @@ fn peak_throughput_is_smoothed() {
     law.measure_throughput(10.0, 50.0, Time::from_millis(500));
     assert!((law.throughput.smoothed - 193.75).abs() < 1e-9);
     assert_eq!(law.throughput.max, law.throughput.smoothed);
-}
-
-const NS3_BASE: Base =
-    Base { per_ack: true, abc: false, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: Idle::Keep, keep_credit: false };
-
-#[test]
-fn the_ns3_model_adds_alpha_bytes_an_acknowledgement() {
-    let mut flow = avoiding(NS3_BASE, Ns3Htcp::default(), 100.0);
-    // Five seconds after the start, no loss yet: β 0, α = 2·45 bytes, beside 1000/100.
-    flow.on_ack(&ack(5000.0, 2.0, 100.0));
-    assert_eq!(flow.cwnd(), 100_000 + 90 + 10);
-    flow.on_congestion(&episode(5000.0, Cause::Loss, 100.0));
-    assert_eq!(flow.window.cwnd, 50.0);
-    flow.on_ack(&ack(5100.0, 2.0, 100.0));
-    assert_eq!(flow.cwnd(), 50_000 + 1 + 20);
-}
-
-#[test]
-fn the_ns3_models_decrease_is_unclamped() {
-    let mut flow = avoiding(NS3_BASE, Ns3Htcp { last_throughput: 100.0, ..Ns3Htcp::default() }, 100.0);
-    (flow.law.throughput, flow.law.rtt_min, flow.law.rtt_max) = (199.0, Some(Span::from_millis(90)), Span::from_millis(100));
-    flow.on_congestion(&episode(5000.0, Cause::Loss, 100.0));
-    assert!((flow.window.cwnd - 90.0).abs() < 1e-9);
-    (flow.law.throughput, flow.law.last_throughput, flow.law.rtt_min) = (200.0, 100.0, Some(Span::from_millis(90)));
-    flow.on_congestion(&episode(6000.0, Cause::Loss, 100.0));
-    assert_eq!(flow.window.cwnd, 50.0);
 }

@@ -1,4 +1,4 @@
-//! Reno against rivals.md H.1 and its test 1, and the base that every rival shares.
+//! Reno, and the base that every rival shares.
 
 use lowtide_units::{Span, Time};
 
@@ -7,12 +7,9 @@ use crate::events::{Cause, Restart};
 use crate::reno_base::Idle;
 use crate::reno_base::testing::{MSS, ack, avoiding, episode, starting};
 
-const LINUX: Base =
-    Base { per_ack: false, abc: false, reduce_from: crate::reno_base::ReduceFrom::Window, idle: Idle::Halve, keep_credit: false };
-const RFC: Base =
-    Base { per_ack: false, abc: false, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: Idle::Restart, keep_credit: false };
-const PERIOD: Base =
-    Base { per_ack: true, abc: false, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: Idle::Restart, keep_credit: false };
+const LINUX: Base = Base { per_ack: false, reduce_from: crate::reno_base::ReduceFrom::Window, idle: Idle::Halve };
+const RFC: Base = Base { per_ack: false, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: Idle::Restart };
+const PERIOD: Base = Base { per_ack: true, reduce_from: crate::reno_base::ReduceFrom::Flight, idle: Idle::Restart };
 const RENO: Reno = Reno { limit: 0.0 };
 
 fn close(got: f64, want: f64) {

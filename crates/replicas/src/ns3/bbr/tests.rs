@@ -46,12 +46,12 @@ fn the_sockets_sample_is_taken_for_the_acknowledgements() {
     (flow.socket, flow.round_end) = (Socket::Recovery, 1_000_000);
     let sample =
         SocketSample { bps: 5_000_000, prior_delivered: 999_999, delivered: None, app_limited: false, in_flight: 50_000, lost: MSS };
-    flow.on_socket_sample(&sample);
-    flow.on_ack(&Ack { in_recovery: true, ..ack(1, 1_100_000, 60_000) });
+    let beside = Beside { sample: Some(sample), ..Beside::default() };
+    flow.on_ack_beside(&Ack { in_recovery: true, ..ack(1, 1_100_000, 60_000) }, &beside);
     assert_eq!((flow.rate.max(), flow.rounds), (5_000_000, 0));
     assert_eq!(flow.cwnd(), u64::from(flow.in_flight_at(2.0)), "no bytes that came ahead: the sample has no time");
-    flow.on_socket_sample(&SocketSample { prior_delivered: 1_000_000, ..sample });
-    flow.on_ack(&ack(2, 1_100_000, 60_000));
+    let sample = Some(SocketSample { prior_delivered: 1_000_000, ..sample });
+    flow.on_ack_beside(&ack(2, 1_100_000, 60_000), &Beside { sample, ..Beside::default() });
     assert_eq!((flow.rounds, flow.round_end), (1, 1_100_000));
 }
 

@@ -8,8 +8,9 @@ mod recovery;
 
 pub use config::{Detection, Reduction, SenderConfig};
 
-use lowtide_cc::{Controller, Recovery, Restart, Snapshot};
+use lowtide_cc::{Recovery, Restart, Snapshot};
 use lowtide_net::Ecn;
+use lowtide_replicas::Replica;
 use lowtide_units::{Rate, Span, Time};
 
 use super::halving::Halving;
@@ -57,7 +58,7 @@ enum Due {
 pub struct Sender {
     config: SenderConfig,
     flow: u32,
-    cc: Box<dyn Controller>,
+    cc: Box<dyn Replica>,
     board: Scoreboard,
     clock: DeliveryClock,
     /// ns-3's, for those who answer for their window alone.
@@ -100,12 +101,13 @@ pub struct Sender {
     latest_rtt: Option<Span>,
     owd: Option<i64>,
     echo_age: Option<Span>,
+    sample: Option<lowtide_replicas::ns3::socket::SocketSample>,
     stats: SenderStats,
 }
 
 impl Sender {
     /// A sender whose handshake took `handshake`; nothing to send yet.
-    pub fn new(flow: u32, config: SenderConfig, cc: Box<dyn Controller>, handshake: Option<Span>, window: u64) -> Sender {
+    pub fn new(flow: u32, config: SenderConfig, cc: Box<dyn Replica>, handshake: Option<Span>, window: u64) -> Sender {
         let mut rto = RtoEstimator::new(config.rto, config.rto_floor);
         if let Some(rtt) = handshake {
             rto.sample(rtt, true);
@@ -152,6 +154,7 @@ impl Sender {
             latest_rtt: None,
             owd: None,
             echo_age: None,
+            sample: None,
             stats: SenderStats::default(),
         }
     }

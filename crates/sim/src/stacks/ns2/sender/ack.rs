@@ -1,6 +1,7 @@
 //! What an acknowledgement tells a sender: what was delivered, its RTT, and what the congestion control hears of it.
 
 use lowtide_cc::{Ack, Recovery};
+use lowtide_replicas::Beside;
 use lowtide_units::{Span, Time};
 
 use super::recovery::{DUP_THRESHOLD, Disorder};
@@ -206,7 +207,14 @@ impl Sender {
         let min_rtt = if self.min_rtt == Span::MAX { Span::ZERO } else { self.min_rtt };
         let rate = stamp.and_then(|stamp| self.clock.sample(now, &stamp, min_rtt, false));
         self.stats.acks += 1;
-        self.cc.on_ack(&Ack {
+        let beside = Beside {
+            echo_age: self.echo_age.take(),
+            unlimited: delivery.may_grow && !self.config.validated,
+            repairing: matches!(self.mode, Mode::Timeout),
+            next: Some(self.offset(self.board.nxt())),
+            sample: self.sample.take(),
+        };
+        let ack = Ack {
             now,
             acked: delivery.bytes,
             advanced: self.offset(delivery.advanced),
@@ -216,7 +224,6 @@ impl Sender {
             rtt: if self.config.smoothed_rtt { Some(self.rto.srtt()).filter(|srtt| *srtt > Span::ZERO) } else { rtt },
             srtt: self.rto.srtt(),
             owd: self.owd.take(),
-            echo_age: self.echo_age.take(),
             delivered: self.clock.delivered(),
             prior_delivered: stamp.map_or(0, |stamp| stamp.delivered),
             rate,
@@ -225,7 +232,8 @@ impl Sender {
             no_growth: !delivery.may_grow && !self.config.validated,
             in_recovery: self.in_recovery(),
             ..Ack::default()
-        });
+        };
+        self.cc.on_ack_beside(&ack, &beside);
     }
 
     pub(super) fn reduce(&mut self, delivered: u64, advanced: bool) {

@@ -10,7 +10,7 @@
 //!   one is then measured. That RTT is the smallest smoothed one.
 //! - The bytes lost are the change of `m_lostOut`, either way: repairs that arrive count again (`TcpSocketBase::ReceivedAck`).
 
-use lowtide_cc::SocketSample;
+use lowtide_replicas::ns3::socket::SocketSample;
 use lowtide_units::{Rate, Span, Time};
 
 use super::Stamp;

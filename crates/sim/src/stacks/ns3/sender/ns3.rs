@@ -42,8 +42,7 @@ impl Sender {
         let (in_flight, lost) = (self.in_flight() + repair, self.board.lost_out().abs_diff(lost_before));
         let srtt = self.rto.srtt();
         if let Some(sampler) = &mut self.sampler {
-            let sample = sampler.generate(srtt, lost, in_flight);
-            self.cc.on_socket_sample(&sample);
+            self.sample = Some(sampler.generate(srtt, lost, in_flight));
         }
     }
 }
