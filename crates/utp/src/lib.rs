@@ -10,6 +10,7 @@ pub mod header;
 mod incoming;
 mod loss;
 mod mtu;
+mod newest;
 mod outgoing;
 mod rto;
 mod seq;

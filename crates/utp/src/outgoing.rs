@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use lowtide_units::{Span, Time};
 
 use crate::header::Kind;
+use crate::newest::NewestArrival;
 use crate::seq::ahead;
 
 /// OUTGOING_BUFFER_MAX_SIZE: packets at most.
@@ -58,14 +59,23 @@ pub(crate) struct Outgoing {
     in_flight: u64,
     transmissions: u64,
     delivered: u64,
-    newest_delivered: u64,
+    newest: NewestArrival,
     marked: usize,
     queued: usize,
 }
 
 impl Outgoing {
     pub(crate) fn new(next: u16) -> Outgoing {
-        Outgoing { packets: VecDeque::new(), next, in_flight: 0, transmissions: 0, delivered: 0, newest_delivered: 0, marked: 0, queued: 0 }
+        Outgoing {
+            packets: VecDeque::new(),
+            next,
+            in_flight: 0,
+            transmissions: 0,
+            delivered: 0,
+            newest: NewestArrival::default(),
+            marked: 0,
+            queued: 0,
+        }
     }
 
     /// The oldest packet not acknowledged, `next()` if there is none.
@@ -192,7 +202,7 @@ impl Outgoing {
         self.marked -= usize::from(sent.marked);
         self.queued -= usize::from(sent.queued);
         self.delivered += u64::from(sent.len);
-        self.newest_delivered = self.newest_delivered.max(sent.order);
+        self.newest.arrived(sent.order);
         tally.add(&sent, now);
         Some(sent)
     }
@@ -208,10 +218,9 @@ impl Outgoing {
         }
     }
 
-    /// Something that left after `sent` did has arrived (`maxTA`, Al-Saadi 2018, sec. IV-B). The order of transmissions is a
-    /// clock without ties: the paper's "greater than" and its program's "not less than" are the same here.
+    /// Something that left after `sent` did has arrived.
     pub(crate) fn overtaken(&self, sent: &Sent) -> bool {
-        self.newest_delivered > sent.order
+        self.newest.overtook(sent.order)
     }
 
     /// A timeout: nothing is in flight any more, all of it is owed again.
