@@ -9,7 +9,8 @@ const TOO_LATE_MS: f64 = 60.0;
 /// The value that `name` names: `share.bulk`, `jain`, …; none if the result has no such value.
 ///
 /// With a flow or a group: `share`, `goodput` (Mbit/s), `completion` (s), `loss`, `in_time` (the part of a call's packets that
-/// the queue added less than 60 ms to). Of the whole: `jain`, `utilisation`, `queue_p95` (ms), `queue_max` (bytes), `drops`,
+/// the queue added less than 60 ms to). Of the whole: `jain`, `utilisation`, `queue_p95` (ms), the same of the way up (`up_utilisation`,
+/// `up_queue_p95`), `queue_max` (bytes), `drops`,
 /// `late_p50`, `late_p99`, `late_max` (ms).
 pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
     let summary = &result.summary;
@@ -26,7 +27,10 @@ pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
     }
     let forward = summary.bottlenecks.first()?;
     let late = summary.lateness_ms;
+    let up = summary.bottlenecks.get(1);
     match name {
+        "up_utilisation" => up.map(|b| b.utilisation),
+        "up_queue_p95" => up.map(|b| b.queue_delay_ms.p95),
         "jain" => Some(summary.jain),
         "utilisation" => Some(forward.utilisation),
         "queue_p95" => Some(forward.queue_delay_ms.p95),
