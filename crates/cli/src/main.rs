@@ -6,6 +6,7 @@
 #![expect(clippy::print_stderr, reason = "the command is what prints")]
 
 mod bench;
+mod cc;
 mod demo;
 mod doctor;
 mod hierarchy;
@@ -49,6 +50,7 @@ enum Command {
     Run(run::Args),
     Status(status::Args),
     Top(top::Args),
+    Cc(cc::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::main(args),
         Command::Status(args) => status::main(&args),
         Command::Top(args) => top::main(&args),
+        Command::Cc(args) => cc::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Demo(args) => demo::main(&args),
         Command::Bench(args) => bench::main(&args),

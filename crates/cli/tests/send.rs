@@ -108,6 +108,27 @@ fn connections_of_a_killed_run_go_on_and_the_next_run_gives_them_the_default() {
     assert!(!controls().contains(&name), "{}", controls());
 }
 
+/// In a mount namespace of its own, whose BPF file system takes the pins away with it.
+#[test]
+fn controls_for_the_machine_outlive_the_command_and_are_not_unloaded_while_in_use() {
+    if !can_manage("controls_for_the_machine_outlive_the_command_and_are_not_unloaded_while_in_use") {
+        return;
+    }
+    let script = r#"mount -t bpf bpf /sys/fs/bpf || exit 9
+        "$0" cc load lt_enhanced; "$0" cc load lt_enhanced; "$0" cc load nosuch
+        perl -e "$1" lt_enhanced <&3 & sleep 0.5; "$0" cc unload lt_enhanced || echo refused
+        exec 3<&-; kill $!; wait; "$0" cc unload lt_enhanced"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = folder.path().join("said").display().to_string();
+    let words = ["-m", "sh", "-c", &format!("mkfifo {said}; exec 3<>{said}; {script}")];
+    let output = Command::new("unshare").args(words).args([env!("CARGO_BIN_EXE_lowtide"), BOTH_ENDS]).output().expect("unshare starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
+    let lines: Vec<&str> = out.lines().filter(|l| !l.contains(' ') || l.starts_with("lt_enhanced ")).collect();
+    assert_eq!(lines[..2], ["lt_enhanced is loaded", "lt_enhanced was loaded already"], "{out}{err}");
+    assert!(out.contains("refused") && err.contains("in use by") && err.contains("no control `nosuch`"), "{out}{err}");
+    assert_eq!(lines.last(), Some(&"lt_enhanced is unloaded"), "{out}{err}");
+}
+
 #[test]
 fn an_upload_yields_to_another_and_fills_the_line_once_alone() {
     if !can_manage("an_upload_yields_to_another_and_fills_the_line_once_alone") {

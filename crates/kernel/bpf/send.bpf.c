@@ -178,6 +178,7 @@ void BPF_PROG(lowtide_release, struct sock *sk)
 	struct send_totals *g = totals();
 	struct tx_entry *entry;
 	struct tx tx;
+	u32 left;
 
 	if (f->known != FLOW_KNOWN)
 		return;
@@ -190,16 +191,16 @@ void BPF_PROG(lowtide_release, struct sock *sk)
 	if (!entry)
 		return;
 	tx.in_flight = f->tx.in_flight;
-	if (config.alone) {
+	bpf_spin_lock(&entry->lock);
+	left = tx_leave(&entry->path, &tx);
+	bpf_spin_unlock(&entry->lock);
+	// An owner forgets paths that have been idle for long; where there is none, a path goes with its last connection.
+	if (!left && !config.owned) {
 		struct tx_key key;
 
 		key_of(sk, &key);
 		bpf_map_delete_elem(&send_paths, &key);
-		return;
 	}
-	bpf_spin_lock(&entry->lock);
-	tx_leave(&entry->path, &tx);
-	bpf_spin_unlock(&entry->lock);
 }
 
 INLINE void load_tx(struct tx *to, const struct tx *from)
@@ -223,7 +224,7 @@ INLINE void store_tx(struct tx *to, const struct tx *from)
 __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 acked, u32 recovering)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct tx_entry *entry = path_of(sk, 0);
+	struct tx_entry *entry = path_of(sk, 1);
 	struct send_totals *g = totals();
 	struct tx_ack a = {};
 	struct tx tx;
@@ -247,6 +248,8 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 a
 		f->rtt = a.rtt;
 	f->last_ack = a.now;
 	bpf_spin_lock(&entry->lock);
+	if (!entry->path.known) // It was forgotten, and this connection has woken up.
+		tx_init(&entry->path, a.now, mss, &config);
 	slowdowns = control_slowdowns(config.algorithm, &entry->path.control);
 	yielded = entry->path.yielded;
 	tx_on_ack(&entry->path, config.algorithm, &tx, &a);

@@ -285,4 +285,24 @@ int report(struct bpf_iter__bpf_sk_storage_map *ctx)
 	return 0;
 }
 
+// Sockets that have the control of our name, those that listen with it too.
+SEC("iter/tcp")
+int users(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *c = ctx->sk_common;
+	struct send_snapshot s = {};
+	char name[TCP_CA_NAME_MAX] = {};
+	struct tcp_sock *tp;
+
+	tp = c ? (struct tcp_sock *)bpf_skc_to_tcp_sock(c) : 0;
+	if (!tp)
+		return 0;
+	name_of(tp, name);
+	if (!is_ours(name))
+		return 0;
+	addresses(&tp->inet_conn.icsk_inet.sk.__sk_common, &s);
+	bpf_seq_write(ctx->meta->seq, &s, sizeof(s));
+	return 0;
+}
+
 #endif

@@ -20,8 +20,8 @@ struct tx_path {
 	u64 in_flight;                     // bytes, all flows
 	u32 epoch, active, active_before;
 	u32 episode;                       // counts episodes, so that only the last one is undone
-	u32 mss;
-	u8 limited, limited_before, known, pad;
+	u32 mss, members;                  // members: flows that have joined and not left
+	u8 limited, limited_before, known, pad[5];
 	union control control;
 };
 
@@ -95,6 +95,7 @@ INLINE void tx_join(struct tx_path *p, struct tx *f, u64 now, u32 mss, const vol
 	f->mss = mss;
 	f->in_flight = 0;
 	f->episode = 0;
+	p->members++;
 	if (!p->known)
 		tx_init(p, now, mss, config);
 	if (mss > p->mss) {
@@ -105,7 +106,13 @@ INLINE void tx_join(struct tx_path *p, struct tx *f, u64 now, u32 mss, const vol
 	f->window = TX_MIN_SEGMENTS * mss;
 }
 
-INLINE void tx_leave(struct tx_path *p, struct tx *f) { tx_tell_in_flight(p, f, 0); }
+// Returns how many are left.
+INLINE u32 tx_leave(struct tx_path *p, struct tx *f)
+{
+	tx_tell_in_flight(p, f, 0);
+	p->members -= p->members > 0;
+	return p->members;
+}
 
 // Before a flow that had nothing in flight sends again. Only a pause of the whole path has drained the queue.
 INLINE void tx_restart(struct tx_path *p, u32 algorithm, struct tx *f, u64 now)

@@ -4,12 +4,14 @@
 pub mod attach;
 pub mod cgroup;
 pub mod check;
+pub mod controls;
 mod interfaces;
 mod leftovers;
 mod load;
 pub mod other_program;
 pub mod probe;
 mod send;
+mod send_load;
 mod send_open;
 mod send_stats;
 mod send_wire;

@@ -9,25 +9,15 @@ use std::path::Path;
 use std::process;
 
 use anyhow::{Context, Result, anyhow};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::attach::Config;
 use crate::cgroup::Group;
-use crate::load;
-use crate::probe;
+use crate::send_load;
 use crate::send_open::{self, Namespaces};
 use crate::send_stats::{SendSnapshot, SendTotals};
-use crate::send_wire::{self, NAME_BYTES};
+use crate::send_wire::{self, Settings};
 use crate::wire;
-
-/// What clang made of bpf/send.bpf.c.
-static OBJECT: &load::Aligned<[u8]> = &load::Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/send.bpf.o")));
-
-/// The struct_ops map and the name in it, which each run replaces by its own.
-const CONTROL: &str = "lowtide";
-
-/// BPF_F_LINK: since Linux 6.4 a registration is a link, which ends with the process; before, it stays until it is taken back.
-const LINK_FLAG: u32 = 1 << 13;
 
 /// The sender at work on one cgroup. Dropping it gives its connections back and takes everything away.
 #[derive(Debug)]
@@ -40,7 +30,11 @@ pub struct Sender {
     namespaces: Namespaces,
     /// Some of its sockets were made in another group.
     has_joined: bool,
+    polls: u64,
 }
+
+/// Idle paths are looked for about once a minute.
+const POLLS_PER_SWEEP: u64 = 60;
 
 impl Sender {
     /// Registers a control named after this process, and attaches what gives it to the connections of `cgroup`, those included that
@@ -51,9 +45,12 @@ impl Sender {
     pub fn attach(cgroup: &Path, config: &Config) -> Result<Sender> {
         let name = format!("lowtide_{}", process::id());
         let group = Group::open(cgroup)?;
-        let mut object = open(config, &name, fs::metadata(group.path())?.ino())?;
+        let (target_ns, profile) = config.target.parts();
+        let cgroup_id = fs::metadata(group.path())?.ino();
+        let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false };
+        let mut object = send_load::load(&settings, |program| program != "users")?;
         keep_alive(&object)?;
-        let control = register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
+        let control = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
         let attached = ["choose", "refuse"].map(|program| {
             attach_program(&mut object, program, group.path())
                 .with_context(|| format!("{}: the kernel does not attach `{program}` to this cgroup", cgroup.display()))
@@ -61,7 +58,7 @@ impl Sender {
         let choosers = attached.into_iter().collect::<Result<Vec<Link>>>()?;
         let mut namespaces = Namespaces::default();
         namespaces.follow(&group.processes()?);
-        let sender = Sender { choosers, _control: control, object, name, group, namespaces, has_joined: false };
+        let sender = Sender { choosers, _control: control, object, name, group, namespaces, has_joined: false, polls: 0 };
         sender.namespaces.reclaim(&sender.object)?;
         sender.namespaces.run(&sender.object, "take_over")?;
         Ok(sender)
@@ -94,10 +91,27 @@ impl Sender {
     /// The kernel refuses to write its map, or the group is gone.
     pub fn poll(&mut self) -> Result<()> {
         keep_alive(&self.object)?;
+        self.polls += 1;
+        if self.polls.is_multiple_of(POLLS_PER_SWEEP) {
+            self.forget_idle_paths()?;
+        }
         self.namespaces.follow(&self.group.processes()?);
         if self.has_joined {
             // The programs of another group's cgroup do not keep these sockets from asking for a control of their own.
             self.namespaces.run(&self.object, "take_over")?;
+        }
+        Ok(())
+    }
+
+    /// Remote addresses whose base delay has aged out anyway (RFC 6817 §4.2: ten minutes), so that the map never fills.
+    fn forget_idle_paths(&self) -> Result<()> {
+        const KEPT_NS: u64 = 600_000_000_000;
+        let (map, now) = (send_open::map(&self.object, "send_paths")?, wire::monotonic_now());
+        for key in map.keys() {
+            let idle = |value: Vec<u8>| now.saturating_sub(send_wire::path_last_ack(&value)) > KEPT_NS;
+            if map.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(idle) {
+                let _gone = map.delete(&key);
+            }
         }
         Ok(())
     }
@@ -133,11 +147,6 @@ impl Drop for Sender {
     }
 }
 
-fn register(object: &mut Object) -> Result<Link> {
-    let map = object.maps_mut().find(|m| m.name() == OsStr::new(CONTROL));
-    Ok(map.ok_or_else(|| anyhow!("the BPF object has no control `{CONTROL}`"))?.attach_struct_ops()?)
-}
-
 fn attach_program(object: &mut Object, name: &str, cgroup: &Path) -> Result<Link> {
     let dir = File::open(cgroup)?;
     let program = object.progs_mut().find(|p| p.name() == OsStr::new(name));
@@ -148,53 +157,12 @@ fn keep_alive(object: &Object) -> Result<()> {
     send_open::set(object, ".data.alive", &wire::monotonic_now().to_ne_bytes())
 }
 
-/// The object in the kernel, registered and attached nowhere.
-fn open(config: &Config, name: &str, cgroup: u64) -> Result<Object> {
-    let mut open = load::open("lowtide_send", &OBJECT.0)?;
-    configure(&mut open, config, name, cgroup)?;
-    load::finish(open)
-}
-
-fn configure(open: &mut OpenObject, config: &Config, name: &str, cgroup: u64) -> Result<()> {
-    for mut map in open.maps_mut() {
-        let called = map.name().to_string_lossy().into_owned();
-        if called.ends_with(".rodata.config") {
-            map.set_initial_value(&send_wire::config(config, name, cgroup))
-                .context("the configuration cannot be written into the BPF object")?;
-        } else if called == CONTROL {
-            let value = map.initial_value_mut().ok_or_else(|| anyhow!("the control `{CONTROL}` has no value"))?;
-            rename(value, name)?;
-            if probe::kernel_version() >= (6, 4) {
-                map.set_map_flags(LINK_FLAG)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Writes `name` where the control has its own.
-fn rename(value: &mut [u8], name: &str) -> Result<()> {
-    let old = send_wire::name(CONTROL);
-    let at = value.windows(NAME_BYTES).position(|w| w == old).ok_or_else(|| anyhow!("the control `{CONTROL}` has another name"))?;
-    value[at..at + NAME_BYTES].copy_from_slice(&send_wire::name(name));
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::send_wire::NAME_BYTES;
 
     #[test]
     fn the_largest_process_number_fits_the_kernels_name() {
         assert!(format!("lowtide_{}", 4_194_304).len() < NAME_BYTES); // PID_MAX_LIMIT, proc(5)
-    }
-
-    #[test]
-    fn only_the_name_is_replaced() {
-        let mut value = [7u8; 40];
-        value[4..20].copy_from_slice(b"lowtide\0\0\0\0\0\0\0\0\0");
-        rename(&mut value, "lowtide_417").expect("it is there");
-        assert_eq!(&value[4..20], b"lowtide_417\0\0\0\0\0");
-        assert!(value[..4].iter().chain(&value[20..]).all(|b| *b == 7));
     }
 }

@@ -14,7 +14,7 @@ use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{Iter, MapCore, MapFlags, MapHandle, MapType, Object};
 
 use crate::interfaces::inside;
-use crate::probe;
+use crate::send_load::{self, CONTROL};
 use crate::send_wire;
 
 /// The network namespaces that the group's processes have used, by inode.
@@ -73,10 +73,10 @@ fn lives(pid: u32) -> bool {
 
 /// Before Linux 6.4 a control stays registered when its owner is killed.
 fn unregister_dead() -> Result<()> {
-    if probe::kernel_version() >= (6, 4) {
+    if send_load::has_links() {
         return Ok(());
     }
-    for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && m.name.as_os_str() == OsStr::new("lowtide")) {
+    for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && m.name == CONTROL) {
         // It may go at any moment, by another run's hand.
         let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
         let key = 0u32.to_ne_bytes();
@@ -110,7 +110,7 @@ pub(crate) fn read_storage(object: &Object, name: &str, storage: &str) -> Result
 }
 
 /// `attach` of libbpf-rs is of programs that may be changed, though it changes nothing in user space.
-fn program<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::ProgramMut<'a>> {
+pub(crate) fn program<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::ProgramMut<'a>> {
     object.progs_mut().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))
 }
 

@@ -1,9 +1,8 @@
 //! The structs of bpf/send_intf.h as bytes to and from the kernel. A test compares the layouts. Knows no map.
 
 use lowtide_units::Span;
-use lowtide_window::Phase;
+use lowtide_window::{Phase, Profile};
 
-use crate::attach::Config;
 use crate::send_stats::{SendSnapshot, SendTotals};
 use crate::wire::{address, counter, known};
 
@@ -14,7 +13,6 @@ mod config_at {
     pub(super) const NAME: usize = 16;
     pub(super) const ALGORITHM: usize = 36;
     pub(super) const ENHANCED: usize = 40;
-    pub(super) const OWNED: usize = 41;
     pub(super) const SIZE: usize = 48;
 }
 
@@ -37,17 +35,32 @@ pub(crate) const NAME_BYTES: usize = 16;
 #[cfg(test)]
 const TOTALS: usize = 11;
 
-/// `struct send_config` of a group whose cgroup has that id.
-pub(crate) fn config(config: &Config, name: &str, cgroup: u64) -> [u8; config_at::SIZE] {
-    use config_at::{ALGORITHM, CGROUP, ENHANCED, NAME, OWNED, SIZE, TARGET};
-    let (target_ns, profile) = config.target.parts();
+/// What `struct send_config` says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings<'a> {
+    /// The control's name in the kernel.
+    pub(crate) name: &'a str,
+    /// ns; zero: what its source says.
+    pub(crate) target_ns: u64,
+    pub(crate) profile: &'static Profile,
+    /// The id of the cgroup whose open connections are taken over.
+    pub(crate) cgroup: u64,
+    /// Somebody renews the sign of life.
+    pub(crate) owned: bool,
+    /// Every connection for itself.
+    pub(crate) alone: bool,
+}
+
+/// `struct send_config`.
+pub(crate) fn config(settings: &Settings) -> [u8; config_at::SIZE] {
+    use config_at::{ALGORITHM, CGROUP, ENHANCED, NAME, SIZE, TARGET};
     let mut bytes = [0; SIZE];
-    bytes[TARGET..TARGET + 8].copy_from_slice(&target_ns.to_ne_bytes());
-    bytes[CGROUP..CGROUP + 8].copy_from_slice(&cgroup.to_ne_bytes());
-    bytes[NAME..NAME + NAME_BYTES].copy_from_slice(&self::name(name));
-    bytes[ALGORITHM..ALGORITHM + 4].copy_from_slice(&profile.number.to_ne_bytes());
-    bytes[ENHANCED] = u8::from(profile.enhanced);
-    bytes[OWNED] = 1;
+    bytes[TARGET..TARGET + 8].copy_from_slice(&settings.target_ns.to_ne_bytes());
+    bytes[CGROUP..CGROUP + 8].copy_from_slice(&settings.cgroup.to_ne_bytes());
+    bytes[NAME..NAME + NAME_BYTES].copy_from_slice(&self::name(settings.name));
+    bytes[ALGORITHM..ALGORITHM + 4].copy_from_slice(&settings.profile.number.to_ne_bytes());
+    let flags = [settings.profile.enhanced, settings.owned, settings.alone].map(u8::from);
+    bytes[ENHANCED..ENHANCED + 3].copy_from_slice(&flags);
     bytes
 }
 
@@ -61,6 +74,14 @@ pub(crate) fn name(name: &str) -> [u8; NAME_BYTES] {
 /// The process of the run whose control has that name, as the kernel keeps it.
 pub(crate) fn owner(name: &[u8]) -> Option<u32> {
     std::str::from_utf8(name).ok()?.trim_end_matches('\0').strip_prefix("lowtide_")?.parse().ok()
+}
+
+/// `struct tx_entry` begins with its lock, `struct tx_path` with its smoothed RTT.
+const PATH_LAST_ACK: usize = 16;
+
+/// When something of the path of this `struct tx_entry` was last acknowledged.
+pub(crate) fn path_last_ack(bytes: &[u8]) -> u64 {
+    bytes.get(PATH_LAST_ACK..).map_or(0, |rest| counter(rest, 0))
 }
 
 /// The `struct send_snapshot`s in what the iterator wrote.
@@ -113,7 +134,7 @@ mod tests {
     use super::*;
 
     unsafe extern "C" {
-        static lowtide_send_layout: [u64; 9];
+        static lowtide_send_layout: [u64; 11];
     }
 
     #[test]
@@ -125,11 +146,13 @@ mod tests {
             config_at::CGROUP,
             config_at::NAME,
             config_at::ALGORITHM,
-            config_at::OWNED,
+            config_at::ENHANCED + 1,
+            config_at::ENHANCED + 2,
             snapshot_at::SIZE,
             snapshot_at::LOCAL_PORT,
             snapshot_at::COUNTERS,
             8 * TOTALS,
+            PATH_LAST_ACK - 8,
         ];
         assert_eq!(c, rust.map(|n| n as u64));
         assert_ne!(lowtide_window::CONTROLS.len(), 0); // links the native code
