@@ -37,6 +37,7 @@ bench: build    ## what it reaches and what it costs: the laboratory (40 minutes
 	scripts/bench-sweep
 	target/release/lowtide bench link --jobs 1
 	scripts/bench-receive
+	scripts/bench-send
 	scripts/bench-cost
 
 clean:          ## what was built and what was measured

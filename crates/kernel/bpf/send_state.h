@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the sending programs remember: a window per path, what a socket keeps, the counters. Included by send.bpf.c, after the kernel's
+// types. Knows no event.
+#ifndef LOWTIDE_SEND_STATE_H
+#define LOWTIDE_SEND_STATE_H
+
+#define ALIVE_NS (5 * NS_PER_S)
+#define NONE_US 0xffffffffU
+
+// Written by the loader before the programs load.
+const volatile struct send_config config SEC(".rodata.config");
+// CLOCK_MONOTONIC of the owner's last sign of life. Sockets keep a control whose owner was killed; it must not keep acting.
+u64 alive SEC(".data.alive");
+
+struct tx_key {
+	u64 netns;
+	u32 remote[4];
+	u16 local_port, remote_port;       // zero where all connections to an address share a window
+	u32 pad;
+};
+
+struct tx_entry {
+	struct bpf_spin_lock lock;
+	u32 pad;
+	struct tx_path path;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SEND_MAX_PATHS);
+	__type(key, struct tx_key);
+	__type(value, struct tx_entry);
+} send_paths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct send_totals);
+} send_totals SEC(".maps");
+
+static const u8 empty_path[sizeof(struct tx_entry)];
+
+// What the control keeps in the socket itself (ca_priv).
+struct flow {
+	struct tx tx;
+	u32 rtt_us;                        // the sample of the acknowledgement at hand; NONE_US: none
+	u32 reducing;                      // an episode begins: set_state will say of what kind
+	u32 retrans_before;
+	u64 bytes_before;                  // bytes_acked when the control came
+	u64 born, last_ack, rtt;           // ns
+	u64 old_until;                     // bytes_acked at which all is acknowledged that was sent before
+	u64 known;                         // FLOW_KNOWN: what is here was written by our init
+};
+
+#define FLOW_KNOWN 0x6c6f777469646521ULL
+
+_Static_assert(sizeof(struct flow) <= CA_PRIV_BYTES, "the kernel has no more room in a socket");
+
+INLINE struct send_totals *totals(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&send_totals, &zero);
+}
+
+INLINE int is_owned(void) { return !config.owned || bpf_ktime_get_ns() - alive < ALIVE_NS; }
+
+INLINE struct flow *flow_of(struct sock *sk) { return ca_priv(sk); }
+
+INLINE void key_of(struct sock *sk, struct tx_key *key)
+{
+	struct sock_common *c = &sk->__sk_common;
+
+	key->netns = c->skc_net.net->net_cookie;
+	if (c->skc_family == AF_INET) {
+		key->remote[0] = key->remote[1] = 0;
+		key->remote[2] = bpf_htonl(0xffff);
+		key->remote[3] = c->skc_daddr;
+	} else {
+		for (int i = 0; i < 4; i++)
+			key->remote[i] = c->skc_v6_daddr.in6_u.u6_addr32[i];
+	}
+	key->local_port = config.alone ? c->skc_num : 0;
+	key->remote_port = config.alone ? c->skc_dport : 0;
+	key->pad = 0;
+}
+
+INLINE struct tx_entry *path_of(struct sock *sk, int make)
+{
+	struct tx_key key;
+	struct tx_entry *entry;
+
+	key_of(sk, &key);
+	entry = bpf_map_lookup_elem(&send_paths, &key);
+	if (entry || !make)
+		return entry;
+	bpf_map_update_elem(&send_paths, &key, empty_path, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&send_paths, &key);
+}
+
+#endif
