@@ -4,7 +4,7 @@ use lowtide_net::Ecn;
 use lowtide_units::Time;
 use lowtide_utp::Header;
 
-/// Bytes of IPv4 and TCP headers with the timestamp option (spec K.13: 40 + 12).
+/// Bytes of IPv4 and TCP headers with the timestamp option (RFC 791, 9293 and 7323: 20 + 20 + 12).
 pub const TCP_HEADER: u32 = 52;
 /// Bytes of the SACK option's head and of each block (RFC 2018 §3), with padding.
 const SACK_HEADER: u32 = 4;

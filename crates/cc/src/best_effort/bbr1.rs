@@ -154,7 +154,7 @@ impl Bbr1 {
         }
     }
 
-    /// Steps 1–4 of H.3: round, policer, rate, aggregation. Without a valid sample none of them (`bbr_update_bw`).
+    /// Round, policer, rate and aggregation; without a valid sample none of them (`bbr_update_bw`).
     fn learn_rate(&mut self, ack: &Ack) {
         self.round_start = false;
         let Some(sample) = ack.rate.filter(|s| s.interval > Span::ZERO) else { return };
@@ -202,7 +202,7 @@ impl Bbr1 {
         self.next_phase(now);
     }
 
-    /// Steps 5–7 of H.3.
+    /// The modes, in the order of `bbr_update_model`.
     fn change_mode(&mut self, ack: &Ack, left_in_flight: u64) {
         if self.mode == Mode::ProbeBw && self.phase_over(ack) {
             self.next_phase(ack.now);
@@ -218,7 +218,7 @@ impl Bbr1 {
         }
     }
 
-    /// Step 8 of H.3 (`bbr_update_min_rtt`). Strictly smaller: equal samples would keep an old minimum alive for ever.
+    /// Linux `bbr_update_min_rtt`. Strictly smaller: equal samples would keep an old minimum alive for ever.
     fn learn_min_rtt(&mut self, ack: &Ack, left_in_flight: u64) {
         let expired = ack.now > self.min_rtt_at + MIN_RTT_WINDOW;
         let delayed = ack.rate.is_some_and(|s| s.ack_delayed);
@@ -253,7 +253,7 @@ impl Bbr1 {
         }
     }
 
-    /// Step 10 of H.3.
+    /// Linux `bbr_set_pacing_rate`.
     fn set_pacing(&mut self, gain: u64) {
         self.pacer.set(self.rate_bps(), gain, self.full_pipe.reached());
     }

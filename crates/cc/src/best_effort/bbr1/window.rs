@@ -1,5 +1,5 @@
 //! BBRv1's congestion window: the target that rate and minimum RTT give, and what recovery and timeouts make of it. Knows
-//! nothing of the modes' order (H.3, step 11; Linux `tcp_bbr.c`, `bbr_set_cwnd`).
+//! nothing of the modes' order (Linux `tcp_bbr.c`, `bbr_set_cwnd`).
 
 use super::{Bbr1, Episode, Mode};
 use crate::best_effort::bbr::{INITIAL_SEGMENTS, MIN_SEGMENTS, bdp_segments, burst_segments};
@@ -37,7 +37,7 @@ impl Bbr1 {
         self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
-    /// Step 11 of H.3.
+    /// Linux `bbr_set_cwnd`.
     pub(super) fn set_cwnd(&mut self, ack: &Ack, left_in_flight: u64) {
         if ack.acked > 0 && !self.recover_or_restore(ack, left_in_flight) {
             let target = self.target_cwnd();
