@@ -38,9 +38,9 @@ pub struct Link {
 #[derive(Debug)]
 pub struct Record {
     /// The way from the first device to the second.
-    pub there: Seen,
-    /// The way back.
-    pub back: Seen,
+    pub reverse: Seen,
+    /// Down, from the servers: where a scenario's `forward` data goes.
+    pub forward: Seen,
     /// By how much packets left later than they should have: what the host, not the link, added to the delay.
     pub lateness: Lateness,
 }
@@ -58,13 +58,13 @@ pub struct Lateness {
 
 impl Link {
     /// A link between `first` and `second`, running until it is stopped or dropped. Measures during `measure`.
-    pub fn start(first: Tun, second: Tun, there: PathConfig, back: PathConfig, measure: Range<Time>) -> Result<Link> {
+    pub fn start(first: Tun, second: Tun, reverse: PathConfig, forward: PathConfig, measure: Range<Time>) -> Result<Link> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let fifo = there.rate.max(back.rate) <= FIFO_UP_TO;
+        let fifo = reverse.rate.max(forward.rate) <= FIFO_UP_TO;
         let mut worker = Worker {
             tuns: [first, second],
-            paths: [Path::new(there, measure.clone())?, Path::new(back, measure.clone())?],
+            paths: [Path::new(reverse, measure.clone())?, Path::new(forward, measure.clone())?],
             pool: Pool::default(),
             late: Histogram::default(),
             measure,
@@ -74,10 +74,10 @@ impl Link {
                 run_first(); // Where it may not, the lateness shows it.
             }
             worker.run(&stopped)?;
-            let [there, back] = worker.paths.map(Path::seen);
+            let [reverse, forward] = worker.paths.map(Path::seen);
             let late = worker.late;
             let lateness = Lateness { p50: late.quantile(0.5), p99: late.quantile(0.99), max: late.max() };
-            Ok(Record { there, back, lateness })
+            Ok(Record { reverse, forward, lateness })
         });
         Ok(Link { thread: Some(thread.context("starting the link's thread")?), stop })
     }

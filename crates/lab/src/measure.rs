@@ -42,7 +42,7 @@ pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, programs: &
         duration_s: scenario.duration_s,
         wall_s: 0.0,
         events: 0,
-        bottlenecks: vec![bottleneck("forward", &link.back, rates.0, window), bottleneck("reverse", &link.there, rates.1, window)],
+        bottlenecks: vec![bottleneck("forward", &link.forward, rates.0, window), bottleneck("reverse", &link.reverse, rates.1, window)],
         jain: jain(&goodputs),
         jain_short: jain_short(scenario, traces, zero),
         flows,
@@ -100,7 +100,7 @@ fn flow(scenario: &Scenario, trace: &Trace, link: &Record, zero: Time, rate_mbps
         goodput_bps: goodput,
         share: goodput / (rate_mbps * 1e6),
         retransmits: retransmits(trace),
-        losses: losses(&link.back) + losses(&link.there),
+        losses: losses(&link.forward) + losses(&link.reverse),
         rtt_ms: rtts(trace, zero, from, to),
         completion_s: transfers.and_then(|transfers| transfers.mean_s()),
         transfers,
@@ -199,7 +199,7 @@ fn jain_short(scenario: &Scenario, traces: &[Trace], zero: Time) -> f64 {
 pub fn throughput(trace: &Trace, link: &Record, zero: Time) -> Vec<(f64, f64)> {
     let port = trace.job.port;
     let rate = |bytes: u64| Rate::from_bytes_over(bytes, crate::path::BIN).bps() as f64;
-    link.back
+    link.forward
         .bins
         .iter()
         .filter(|b| b.start >= zero)
@@ -209,7 +209,7 @@ pub fn throughput(trace: &Trace, link: &Record, zero: Time) -> Vec<(f64, f64)> {
 
 /// The queueing delay at the bottleneck on the way down: seconds of the scenario, ms, the worst of each tenth of a second.
 pub fn queue_delay(outcome: &Outcome) -> Vec<(f64, f64)> {
-    let bins = outcome.link.back.bins.iter().filter(|b| b.start >= outcome.zero);
+    let bins = outcome.link.forward.bins.iter().filter(|b| b.start >= outcome.zero);
     bins.map(|b| (b.start.since(outcome.zero).secs_f64(), b.queue_delay.millis_f64())).collect()
 }
 

@@ -65,7 +65,7 @@ pub struct Outcome {
     pub summary: Summary,
     /// Everything that was seen, for series.
     pub traces: Vec<Trace>,
-    /// What the link saw: `there` is the way up.
+    /// What the link saw: `reverse` is the way up.
     pub link: Record,
     /// The scenario's zero on the laboratory's clock.
     pub zero: Time,

@@ -9,7 +9,7 @@ use crate::run::{Outcome, Trace};
 /// Everything that was seen over time, in order of time.
 pub fn of(outcome: &Outcome) -> Series {
     let mut flows: Vec<FlowPoint> = outcome.traces.iter().flat_map(|trace| points(trace, outcome.zero)).collect();
-    let mut queues: Vec<QueuePoint> = [("forward", &outcome.link.back), ("reverse", &outcome.link.there)]
+    let mut queues: Vec<QueuePoint> = [("forward", &outcome.link.forward), ("reverse", &outcome.link.reverse)]
         .into_iter()
         .flat_map(|(name, seen)| lengths(name, seen, outcome.zero))
         .collect();

@@ -45,7 +45,7 @@ impl Site {
         Ok(Site { client, server, link })
     }
 
-    /// Stops the link: what it saw, `there` being the way up and `back` the way down.
+    /// Stops the link: what it saw, `reverse` being the way up and `forward` the way down.
     pub fn stop(self) -> Result<Record> {
         self.link.stop()
     }

@@ -61,7 +61,7 @@ fn one_cubic_download_fills_the_line_and_a_call_beside_it_sees_the_queue() {
     curl.wait().unwrap();
     let echoes = call.join().unwrap();
     let record = site.stop().unwrap();
-    let down = record.back;
+    let down = record.forward;
     let share = down.carried as f64 * 8.0 / 20e6 / 3.0;
     let rtt: Vec<f64> = echoes.echoes.iter().map(|e| e.rtt().millis_f64()).collect();
     eprintln!(

@@ -1,14 +1,16 @@
 //! CoDel (RFC 8289): drops at the head when packets have waited longer than the target for a whole interval. The control law
-//! (its `Law`) is apart from the FIFO so that FQ-CoDel can run one per queue.
+//! (its `CodelController`) is apart from the FIFO so that FQ-CoDel can run one per queue.
 //!
 //! The gaps between drops are Linux's and ns-3's: 1/√count by one Newton step a drop in 16 bits (`codel_Newton_step`), not
 //! exactly. The first steps are far off, 100, 50, 56, 49 ms and so on instead of 100, 71, 58, 50 ms.
 
-use lowtide_units::{Span, Time};
+use lowtide_units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
+use crate::error::{ConfigError, require};
 use crate::queue::{Drop, Fifo, Packet, Queue, Waiting, mark};
+use crate::random::Seed;
+use crate::registry::Configuration;
 
 /// CoDel's parameters (RFC 8289 §4.2, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +57,18 @@ impl Default for Config {
     }
 }
 
+impl Configuration for Config {
+    fn build<P: Packet + Send + 'static>(&self, name: &'static str, _rate: Rate, _seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        let parameters = Parameters::from_ms(name, self.target_ms, self.interval_ms, self.ecn, self.ce_threshold_ms)?;
+        require(self.packets > 0, name, "`packets` must be above 0")?;
+        Ok(Box::new(CoDel::new(parameters, self.packets)))
+    }
+
+    fn device_queue_packets(&self) -> usize {
+        self.device_queue_packets
+    }
+}
+
 impl Parameters {
     /// The parameters from what a scenario writes.
     ///
@@ -89,7 +103,7 @@ const RESUME_INTERVALS: u64 = 16;
 
 /// CoDel's state machine (RFC 8289 §5.2–5.5).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Law {
+pub(crate) struct CodelController {
     first_above: Option<Time>,
     drop_next: Time,
     count: u32,
@@ -101,8 +115,8 @@ pub(crate) struct Law {
     pub marks: u64,
 }
 
-impl Law {
-    /// The next packet of `source` to send; what the law drops goes to `dropped`.
+impl CodelController {
+    /// The next packet of `source` to send; what the controller drops goes to `dropped`.
     pub fn dequeue<P: Packet>(&mut self, source: &mut Source<'_, P>, p: &Parameters, now: Time, dropped: &mut Vec<(P, Drop)>) -> Option<P> {
         let mut head = self.take(source, p, now);
         if self.dropping {
@@ -203,13 +217,13 @@ impl Law {
         Span::from_nanos(((u128::from(p.interval.nanos()) * u128::from(self.inverse_root)) >> 16) as u64)
     }
 
-    /// `packets` of the queue were dropped for want of room: the law drops more often for it (`fq_codel_drop`).
+    /// `packets` of the queue were dropped for want of room: the controller drops more often for it (`fq_codel_drop`).
     pub fn overflowed(&mut self, packets: u32) {
         self.count = self.count.wrapping_add(packets);
     }
 }
 
-/// What a law takes its packets from.
+/// What a controller takes its packets from.
 pub(crate) struct Source<'a, P> {
     /// The queue.
     pub fifo: &'a mut Fifo<P>,
@@ -222,7 +236,7 @@ pub(crate) struct Source<'a, P> {
 #[derive(Debug)]
 pub struct CoDel<P> {
     fifo: Fifo<P>,
-    law: Law,
+    controller: CodelController,
     parameters: Parameters,
     limit_packets: usize,
 }
@@ -230,7 +244,7 @@ pub struct CoDel<P> {
 impl<P: Packet> CoDel<P> {
     /// An empty queue that holds at most `limit_packets`.
     pub fn new(parameters: Parameters, limit_packets: usize) -> CoDel<P> {
-        CoDel { fifo: Fifo::default(), law: Law::default(), parameters, limit_packets }
+        CoDel { fifo: Fifo::default(), controller: CodelController::default(), parameters, limit_packets }
     }
 }
 
@@ -244,7 +258,7 @@ impl<P: Packet + Send> Queue<P> for CoDel<P> {
     }
 
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) -> Option<P> {
-        self.law.dequeue(&mut Source { fifo: &mut self.fifo, elsewhere: 0 }, &self.parameters, now, dropped)
+        self.controller.dequeue(&mut Source { fifo: &mut self.fifo, elsewhere: 0 }, &self.parameters, now, dropped)
     }
 
     fn bytes(&self) -> u64 {
@@ -256,7 +270,7 @@ impl<P: Packet + Send> Queue<P> for CoDel<P> {
     }
 
     fn marks(&self) -> u64 {
-        self.law.marks
+        self.controller.marks
     }
 }
 
@@ -266,14 +280,14 @@ mod tests {
     use crate::tests::{Pkt, ect, pkt};
 
     /// Drop times in ms after the first drop, of a queue that never gets shorter than a second of packets.
-    fn drop_times(law: &mut Law, from: Time, span: Span) -> Vec<f64> {
+    fn drop_times(controller: &mut CodelController, from: Time, span: Span) -> Vec<f64> {
         let (mut fifo, mut dropped, mut times) = (Fifo::<Pkt>::default(), Vec::new(), Vec::new());
         let mut now = from;
         while now.since(from) < span {
             while fifo.packets() < 1000 {
                 fifo.push(pkt(1, 1500), now - Span::from_millis(50));
             }
-            law.dequeue(&mut Source { fifo: &mut fifo, elsewhere: 0 }, &Parameters::default(), now, &mut dropped);
+            controller.dequeue(&mut Source { fifo: &mut fifo, elsewhere: 0 }, &Parameters::default(), now, &mut dropped);
             times.extend(std::iter::repeat_n(now.since(from).millis_f64(), dropped.len()));
             dropped.clear();
             now += Span::from_micros(120);
@@ -285,7 +299,7 @@ mod tests {
     /// with Python's integers; from the exact law they would be 100, 70.7, 57.7, 50, 44.7 ms.
     #[test]
     fn the_gaps_between_drops_are_linuxs() {
-        let times = drop_times(&mut Law::default(), Time::from_millis(1000), Span::from_millis(1110));
+        let times = drop_times(&mut CodelController::default(), Time::from_millis(1000), Span::from_millis(1110));
         let first = times[0];
         assert!((first - 100.0).abs() < 0.13, "{first}");
         let want = [0.0, 99.998, 149.999, 206.248, 255.026, 299.177, 339.583, 377.100, 412.251, 445.432];
@@ -298,19 +312,25 @@ mod tests {
     #[test]
     fn reentry_resumes_within_sixteen_intervals() {
         for (after_ms, count) in [(1590, 19), (1610, 1)] {
-            let mut law = Law { count: 20, last_count: 1, inverse_root: 1 << 14, drop_next: Time::from_millis(10_000), ..Law::default() };
-            law.enter(&Parameters::default(), Time::from_millis(10_000 + after_ms));
-            assert_eq!(law.count, count, "{after_ms} ms after drop_next");
+            let mut controller = CodelController {
+                count: 20,
+                last_count: 1,
+                inverse_root: 1 << 14,
+                drop_next: Time::from_millis(10_000),
+                ..CodelController::default()
+            };
+            controller.enter(&Parameters::default(), Time::from_millis(10_000 + after_ms));
+            assert_eq!(controller.count, count, "{after_ms} ms after drop_next");
         }
     }
 
     #[test]
     fn short_queues_and_short_delays_are_left_alone() {
-        let (mut law, mut fifo, mut dropped) = (Law::default(), Fifo::default(), Vec::new());
+        let (mut controller, mut fifo, mut dropped) = (CodelController::default(), Fifo::default(), Vec::new());
         // 250 kbit/s, a window of two: 48 ms a packet, but never more than one frame waits.
         for i in 0..1250u64 {
             fifo.push(pkt(1, 1500), Time::from_millis(48 * i));
-            law.dequeue(
+            controller.dequeue(
                 &mut Source { fifo: &mut fifo, elsewhere: 0 },
                 &Parameters::default(),
                 Time::from_millis(48 * i + 47),
@@ -321,7 +341,7 @@ mod tests {
         for i in 0..100_000u64 {
             fifo.push(pkt(1, 1500), Time::from_nanos(100_000 * i));
             if i >= 49 {
-                law.dequeue(
+                controller.dequeue(
                     &mut Source { fifo: &mut fifo, elsewhere: 0 },
                     &Parameters::default(),
                     Time::from_nanos(100_000 * i),
@@ -334,18 +354,18 @@ mod tests {
 
     #[test]
     fn ect_packets_are_marked_on_the_same_schedule_and_none_is_lost() {
-        let (mut law, mut fifo, mut dropped) = (Law::default(), Fifo::default(), Vec::new());
+        let (mut controller, mut fifo, mut dropped) = (CodelController::default(), Fifo::default(), Vec::new());
         for i in 0..9000u64 {
             while fifo.packets() < 1000 {
                 fifo.push(ect(1, 1500), Time::from_nanos(120_000 * i));
             }
-            law.dequeue(
+            controller.dequeue(
                 &mut Source { fifo: &mut fifo, elsewhere: 0 },
                 &Parameters::default(),
                 Time::from_millis(60) + Span::from_micros(120 * i),
                 &mut dropped,
             );
         }
-        assert!(dropped.is_empty() && (30..37).contains(&law.marks), "{} marks", law.marks);
+        assert!(dropped.is_empty() && (30..37).contains(&controller.marks), "{} marks", controller.marks);
     }
 }

@@ -1,5 +1,5 @@
 //! A device's own queue below a discipline: a short FIFO that is kept full. The discipline does not see what waits in it,
-//! as ns-3's and real drivers' do not (aqm.md §I.1: the real buffer is the discipline's plus this).
+//! as ns-3's and real drivers' do not: the real buffer is the discipline's plus this.
 
 use lowtide_units::Time;
 

@@ -3,8 +3,10 @@
 use lowtide_units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::queue::{Drop, Fifo, Packet, Queue};
+use crate::random::Seed;
+use crate::registry::Configuration;
 
 const NAME: &str = "drop_tail";
 /// A buffer given as a time holds at least one full packet, however slow the link.
@@ -22,6 +24,16 @@ pub struct Config {
     pub ms: Option<f64>,
     /// Packets that a device below the discipline holds in addition.
     pub device_queue_packets: usize,
+}
+
+impl Configuration for Config {
+    fn build<P: Packet + Send + 'static>(&self, _name: &'static str, rate: Rate, _seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        DropTail::new(self, rate).map(|queue| -> Box<dyn Queue<P>> { Box::new(queue) })
+    }
+
+    fn device_queue_packets(&self) -> usize {
+        self.device_queue_packets
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Deficit round robin with new and old queues (RFC 8290 §4), shared by FQ-CoDel and FQ-PIE. Knows no drop law.
+//! Deficit round robin with new and old queues (RFC 8290 §4), shared by FQ-CoDel and FQ-PIE. Knows no controller.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,5 @@
-//! The queues of a fair-queueing discipline: a FIFO with a law of its own for each hashed flow, served by deficit round robin,
-//! and what they hold together. Knows no law.
+//! The queues of a fair-queueing discipline: a FIFO with an AQM controller of its own for each hashed flow, served by deficit round robin,
+//! and what they hold together. Knows no controller.
 
 use lowtide_units::Time;
 
@@ -39,10 +39,10 @@ pub(crate) struct FlowQueues<P, L> {
 }
 
 impl<P: Packet, L: Copy> FlowQueues<P, L> {
-    /// Empty queues, each with `law` as it begins; `seed` perturbs the hash.
-    pub fn new(shape: Shape, law: L, seed: Seed) -> FlowQueues<P, L> {
+    /// Empty queues, each with `controller` as it begins; `seed` perturbs the hash.
+    pub fn new(shape: Shape, controller: L, seed: Seed) -> FlowQueues<P, L> {
         FlowQueues {
-            queues: (0..shape.queues).map(|_| (Fifo::default(), law)).collect(),
+            queues: (0..shape.queues).map(|_| (Fifo::default(), controller)).collect(),
             schedule: Drr::new(shape.queues, shape.quantum),
             classifier: Classifier::new(shape.queues, shape.perfect_hash, seed),
             limit_packets: shape.limit_packets,

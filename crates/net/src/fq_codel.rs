@@ -1,13 +1,15 @@
 //! FQ-CoDel (RFC 8290, Linux `sch_fq_codel.c`): deficit round robin over hashed flow queues, each with CoDel of its own.
 
-use lowtide_units::Time;
+use lowtide_units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::codel::{Law, Parameters, Source};
+use crate::codel::{CodelController, Parameters, Source};
+use crate::error::{ConfigError, require};
 use crate::flow_queues::FlowQueues;
 pub use crate::flow_queues::Shape;
 use crate::queue::{Drop, Packet, Queue};
 use crate::random::Seed;
+use crate::registry::Configuration;
 
 /// FQ-CoDel as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +55,24 @@ impl Default for Config {
     }
 }
 
+impl Configuration for Config {
+    fn build<P: Packet + Send + 'static>(&self, name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        let parameters = Parameters::from_ms(name, self.target_ms, self.interval_ms, self.ecn, self.ce_threshold_ms)?;
+        let sizes = self.packets > 0 && self.queues > 0 && self.quantum > 0;
+        require(sizes, name, "`packets`, `queues` and `quantum` must be above 0")?;
+        let shape = Shape { queues: self.queues, quantum: self.quantum, limit_packets: self.packets, perfect_hash: self.perfect_hash };
+        Ok(Box::new(FqCoDel::new(shape, parameters, seed).with_own_backlog(self.own_backlog)))
+    }
+
+    fn device_queue_packets(&self) -> usize {
+        self.device_queue_packets
+    }
+
+    fn flow_queues(&self) -> usize {
+        self.queues
+    }
+}
+
 /// Packets that one overflow drops at most (Linux and ns-3: `drop_batch_size` 64).
 const DROP_BATCH: usize = 64;
 
@@ -60,7 +80,7 @@ const DROP_BATCH: usize = 64;
 #[derive(Debug)]
 pub struct FqCoDel<P> {
     parameters: Parameters,
-    flows: FlowQueues<P, Law>,
+    flows: FlowQueues<P, CodelController>,
     own_backlog: bool,
     marks: u64,
 }
@@ -68,7 +88,7 @@ pub struct FqCoDel<P> {
 impl<P: Packet> FqCoDel<P> {
     /// An empty discipline that spares the last packet of all queues together; `seed` perturbs the hash.
     pub fn new(shape: Shape, parameters: Parameters, seed: Seed) -> FqCoDel<P> {
-        FqCoDel { parameters, flows: FlowQueues::new(shape, Law::default(), seed), own_backlog: false, marks: 0 }
+        FqCoDel { parameters, flows: FlowQueues::new(shape, CodelController::default(), seed), own_backlog: false, marks: 0 }
     }
 
     /// Spares the last packet of each queue, as ns-3 does.
@@ -81,7 +101,7 @@ impl<P: Packet> FqCoDel<P> {
     /// drops of its own (Linux: `fq_codel_drop`; RFC 8290 §4.1 asks for one packet and permits the batch).
     fn drop_from_the_fattest(&mut self, dropped: &mut Vec<(P, Drop)>) {
         // Of equals the first, as Linux searches.
-        let Some((fifo, law)) = self.flows.queues.iter_mut().rev().max_by_key(|(fifo, _)| fifo.bytes()) else { return };
+        let Some((fifo, controller)) = self.flows.queues.iter_mut().rev().max_by_key(|(fifo, _)| fifo.bytes()) else { return };
         let (goal, before) = (fifo.bytes() / 2, dropped.len());
         let mut freed = 0;
         for _ in 0..DROP_BATCH {
@@ -92,7 +112,7 @@ impl<P: Packet> FqCoDel<P> {
                 break;
             }
         }
-        law.overflowed((dropped.len() - before) as u32);
+        controller.overflowed((dropped.len() - before) as u32);
         dropped[before..].iter().for_each(|(lost, _)| self.flows.left(lost));
     }
 }
@@ -110,11 +130,11 @@ impl<P: Packet + Send> Queue<P> for FqCoDel<P> {
         while let Some((queue, list)) = self.flows.turn() {
             let before = dropped.len();
             let all = self.flows.bytes();
-            let (fifo, law) = &mut self.flows.queues[queue as usize];
-            let marks = law.marks;
+            let (fifo, controller) = &mut self.flows.queues[queue as usize];
+            let marks = controller.marks;
             let elsewhere = if self.own_backlog { 0 } else { all - fifo.bytes() };
-            let packet = law.dequeue(&mut Source { fifo, elsewhere }, &self.parameters, now, dropped);
-            self.marks += law.marks - marks;
+            let packet = controller.dequeue(&mut Source { fifo, elsewhere }, &self.parameters, now, dropped);
+            self.marks += controller.marks - marks;
             dropped[before..].iter().for_each(|(lost, _)| self.flows.left(lost));
             if let Some(packet) = packet {
                 self.flows.left(&packet);

@@ -1,15 +1,16 @@
 //! FQ-PIE: deficit round robin over hashed flow queues (RFC 8290's), each with a PIE of its own, as Linux has it and as
 //! FreeBSD has it. Knows neither how the deficits run nor how a probability is found.
 
-use lowtide_units::Time;
+use lowtide_units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, require};
+use crate::error::{ConfigError, require};
 use crate::flow_queues::{FlowQueues, Shape};
 use crate::pie::rfc8033::{Parameters, Rfc8033};
-use crate::pie::{self, Backlog, Departure, Law, Verdict};
+use crate::pie::{self, AqmController, Backlog, Departure, Verdict};
 use crate::queue::{Drop, Packet, Queue, mark};
 use crate::random::{Random, Seed};
+use crate::registry::Configuration;
 
 /// FQ-PIE as a scenario writes it (`fq_pie`, `fq_pie-freebsd`). What is left out is the profile's. PIE's own keys stand here again:
 /// serde does not refuse unknown ones of a struct that is flattened into another.
@@ -53,6 +54,39 @@ impl Default for Config {
             perfect_hash: shape.perfect_hash,
             device_queue_packets: 0,
         }
+    }
+}
+
+/// FreeBSD's FQ-PIE as a scenario writes it: the keys of `fq_pie`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FreeBsdConfig(pub Config);
+
+impl Configuration for Config {
+    fn build<P: Packet + Send + 'static>(&self, _name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        FqPie::new(self, Profile::Linux, seed).map(|queue| -> Box<dyn Queue<P>> { Box::new(queue) })
+    }
+
+    fn device_queue_packets(&self) -> usize {
+        self.device_queue_packets
+    }
+
+    fn flow_queues(&self) -> usize {
+        self.queues
+    }
+}
+
+impl Configuration for FreeBsdConfig {
+    fn build<P: Packet + Send + 'static>(&self, _name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        FqPie::new(&self.0, Profile::FreeBsd, seed).map(|queue| -> Box<dyn Queue<P>> { Box::new(queue) })
+    }
+
+    fn device_queue_packets(&self) -> usize {
+        self.0.device_queue_packets
+    }
+
+    fn flow_queues(&self) -> usize {
+        self.0.queues
     }
 }
 
@@ -109,21 +143,21 @@ impl<P: Packet> FqPie<P> {
             packets: c.packets,
             device_queue_packets: c.device_queue_packets,
         };
-        let law = Rfc8033::new(one.over(profile.parameters(), profile.name())?);
+        let controller = Rfc8033::new(one.over(profile.parameters(), profile.name())?);
         let shape = Shape { queues: c.queues, quantum: c.quantum, limit_packets: c.packets, perfect_hash: c.perfect_hash };
-        Ok(FqPie { profile, flows: FlowQueues::new(shape, law, seed), marks: 0, random: seed.of("drop").generator() })
+        Ok(FqPie { profile, flows: FlowQueues::new(shape, controller, seed), marks: 0, random: seed.of("drop").generator() })
     }
 
     /// Why `packet` may not enter `queue`; it may come back marked.
     fn refusal(&mut self, queue: u32, packet: &mut P, now: Time) -> Option<Drop> {
         let full = self.profile == Profile::Linux && self.flows.full();
-        let (fifo, law) = &mut self.flows.queues[queue as usize];
-        law.advance(now, fifo.bytes());
+        let (fifo, controller) = &mut self.flows.queues[queue as usize];
+        controller.advance(now, fifo.bytes());
         let waiting = Backlog { bytes: fifo.bytes(), packets: fifo.packets() };
         let refusal = if full {
             Some(Drop::Overflow)
         } else {
-            match law.arrival(waiting, now, &mut self.random) {
+            match controller.arrival(waiting, now, &mut self.random) {
                 Verdict::Accept => None,
                 Verdict::Congested { may_mark } if may_mark && mark(packet) => {
                     self.marks += 1;
@@ -133,17 +167,17 @@ impl<P: Packet> FqPie<P> {
             }
         };
         if refusal.is_some() {
-            law.dropped();
+            controller.dropped();
         }
         refusal
     }
 
     fn drop_from_the_longest(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) {
         let longest = self.flows.queues.iter_mut().rev().max_by_key(|(fifo, _)| fifo.packets());
-        let Some((fifo, law)) = longest else { return };
-        law.advance(now, fifo.bytes());
+        let Some((fifo, controller)) = longest else { return };
+        controller.advance(now, fifo.bytes());
         if let Some(head) = fifo.pop() {
-            law.dropped();
+            controller.dropped();
             self.flows.left(&head.packet);
             dropped.push((head.packet, Drop::Overflow));
         }
@@ -167,16 +201,16 @@ impl<P: Packet + Send> Queue<P> for FqPie<P> {
 
     fn dequeue(&mut self, now: Time, _dropped: &mut Vec<(P, Drop)>) -> Option<P> {
         while let Some((queue, list)) = self.flows.turn() {
-            let (fifo, law) = &mut self.flows.queues[queue as usize];
-            law.advance(now, fifo.bytes());
+            let (fifo, controller) = &mut self.flows.queues[queue as usize];
+            controller.advance(now, fifo.bytes());
             let Some(head) = fifo.pop() else {
                 if self.flows.schedule.empty(queue, list) && self.profile == Profile::FreeBsd {
-                    law.deactivate();
+                    controller.deactivate();
                 }
                 continue;
             };
             let bytes = head.packet.bytes();
-            law.departure(Departure { now, bytes, sojourn: head.sojourn(now), left: fifo.bytes() });
+            controller.departure(Departure { now, bytes, sojourn: head.sojourn(now), left: fifo.bytes() });
             self.flows.schedule.served(queue, bytes);
             self.flows.left(&head.packet);
             return Some(head.packet);

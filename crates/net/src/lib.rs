@@ -5,10 +5,10 @@
 //! the delay comes after the queue and never queues itself.
 
 pub mod codel;
-pub mod config;
 mod device;
 pub mod droptail;
 mod drr;
+mod error;
 mod flow_queues;
 pub mod fq_codel;
 pub mod fq_pie;
@@ -17,14 +17,16 @@ pub mod link;
 pub mod pie;
 pub mod queue;
 pub mod random;
+pub mod registry;
 pub mod trace;
 
-pub use config::{ConfigError, DISCIPLINES, Discipline, QueueConfig};
+pub use error::ConfigError;
 pub use impair::{Fate, ImpairConfig, Impairments};
 pub use link::Transmitter;
 pub use lowtide_units::{Rate, Span, Time};
 pub use queue::{Drop, Ecn, Packet, Queue};
 pub use random::{Random, Seed};
+pub use registry::{DISCIPLINES, Discipline, QueueConfig};
 pub use trace::{RateTrace, TraceError};
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! PIE over one FIFO: arrivals are dropped with a probability that a timer steers towards a delay. Its three generations
-//! ([`rfc8033`], there also FreeBSD's, and [`linux_old`]) are laws apart from the FIFO, so that FQ-PIE can run one per queue.
+//! ([`rfc8033`], [`freebsd`] and [`linux_old`]) are laws apart from the FIFO, so that FQ-PIE can run one per queue.
 
-use lowtide_units::{Span, Time};
+use lowtide_units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, require};
+use crate::error::{ConfigError, require};
 use crate::queue::{Drop, Fifo, Packet, Queue, mark};
 use crate::random::{Random, Seed};
+use crate::registry::Configuration;
 
 mod departures;
+pub mod freebsd;
 pub mod linux_old;
 pub mod rfc8033;
 #[cfg(test)]
@@ -21,7 +23,7 @@ pub(crate) struct Backlog {
     pub packets: usize,
 }
 
-/// What a law says of an arrival.
+/// What a controller says of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It may enter.
@@ -41,7 +43,7 @@ pub(crate) struct Departure {
 }
 
 /// A generation of PIE: what steers the drop probability of one queue.
-pub(crate) trait Law: std::fmt::Debug + Send {
+pub(crate) trait AqmController: std::fmt::Debug + Send {
     /// Catches up with the timer to `now`; `bytes` waited all that time.
     fn advance(&mut self, now: Time, bytes: u64);
     /// A packet arrives.
@@ -86,6 +88,17 @@ impl Default for Config {
     }
 }
 
+impl Configuration for Config {
+    fn build<P: Packet + Send + 'static>(&self, name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        let parameters = self.over(rfc8033::Parameters::RFC8033, name)?;
+        Ok(Box::new(Pie::new(rfc8033::Rfc8033::new(parameters), self.packets, seed)))
+    }
+
+    fn device_queue_packets(&self) -> usize {
+        self.device_queue_packets
+    }
+}
+
 impl Config {
     /// `profile` with what the scenario sets, for a queue named `queue`.
     ///
@@ -115,16 +128,16 @@ pub(crate) fn span(ms: Option<f64>, default: Span, queue: &'static str) -> Resul
 #[derive(Debug)]
 pub(crate) struct Pie<P, L> {
     fifo: Fifo<P>,
-    law: L,
+    controller: L,
     limit_packets: usize,
     marks: u64,
     random: Random,
 }
 
-impl<P: Packet, L: Law> Pie<P, L> {
+impl<P: Packet, L: AqmController> Pie<P, L> {
     /// An empty queue that holds at most `limit_packets`; `seed` decides the drops.
-    pub fn new(law: L, limit_packets: usize, seed: Seed) -> Pie<P, L> {
-        Pie { fifo: Fifo::default(), law, limit_packets, marks: 0, random: seed.of("drop").generator() }
+    pub fn new(controller: L, limit_packets: usize, seed: Seed) -> Pie<P, L> {
+        Pie { fifo: Fifo::default(), controller, limit_packets, marks: 0, random: seed.of("drop").generator() }
     }
 
     fn refusal(&mut self, packet: &mut P, now: Time) -> Option<Drop> {
@@ -132,7 +145,7 @@ impl<P: Packet, L: Law> Pie<P, L> {
             return Some(Drop::Overflow);
         }
         let waiting = Backlog { bytes: self.fifo.bytes(), packets: self.fifo.packets() };
-        let marked = match self.law.arrival(waiting, now, &mut self.random) {
+        let marked = match self.controller.arrival(waiting, now, &mut self.random) {
             Verdict::Accept => return None,
             Verdict::Congested { may_mark } => may_mark && mark(packet),
         };
@@ -141,22 +154,22 @@ impl<P: Packet, L: Law> Pie<P, L> {
     }
 }
 
-impl<P: Packet + Send, L: Law> Queue<P> for Pie<P, L> {
+impl<P: Packet + Send, L: AqmController> Queue<P> for Pie<P, L> {
     fn enqueue(&mut self, mut packet: P, now: Time, dropped: &mut Vec<(P, Drop)>) {
-        self.law.advance(now, self.fifo.bytes());
+        self.controller.advance(now, self.fifo.bytes());
         match self.refusal(&mut packet, now) {
             None => self.fifo.push(packet, now),
             Some(why) => {
-                self.law.dropped();
+                self.controller.dropped();
                 dropped.push((packet, why));
             }
         }
     }
 
     fn dequeue(&mut self, now: Time, _dropped: &mut Vec<(P, Drop)>) -> Option<P> {
-        self.law.advance(now, self.fifo.bytes());
+        self.controller.advance(now, self.fifo.bytes());
         let head = self.fifo.pop()?;
-        self.law.departure(Departure { now, bytes: head.packet.bytes(), sojourn: head.sojourn(now), left: self.fifo.bytes() });
+        self.controller.departure(Departure { now, bytes: head.packet.bytes(), sojourn: head.sojourn(now), left: self.fifo.bytes() });
         Some(head.packet)
     }
 

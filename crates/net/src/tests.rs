@@ -1,4 +1,4 @@
-//! What holds for every discipline: worked sizes (aqm.md I.2), conservation, and configurations that read back or are refused.
+//! What holds for every discipline: worked sizes, conservation, and configurations that read back or are refused.
 
 use proptest::prelude::*;
 

@@ -93,8 +93,8 @@ pub struct Link {
     queue: Box<dyn Queue<Packet>>,
     transmitter: Transmitter,
     impairments: Impairments,
-    /// A token bucket: the time that its savings are worth. None: a wire.
-    savings: Option<Span>,
+    /// The depth of a token bucket as time at the line rate; none: a wire, which serialises.
+    bucket_depth: Option<Span>,
     busy: bool,
     /// One sender's own: waiting here is waiting in the host.
     pub own: bool,
@@ -123,14 +123,14 @@ impl Link {
             stats: QueueStats::default(),
             marks_before: 0,
             varying: None,
-            savings: None,
+            bucket_depth: None,
         }
     }
 
     /// This link as a token bucket (HTB, tbf, dummynet) that saves up `burst` bytes: what its packets owe to the rate, the next one waits for.
     #[must_use]
     pub fn into_token_bucket(self, burst: u32) -> Link {
-        Link { savings: Some(self.rate().time_for(u64::from(burst))), ..self }
+        Link { bucket_depth: Some(self.rate().time_for(u64::from(burst))), ..self }
     }
 
     /// The link with a rate that follows `trace` from time zero on.
@@ -230,7 +230,7 @@ impl Link {
         self.stats.delay.add(now.since(packet.queued));
         self.stats.sent += u64::from(packet.bytes());
         let paid = self.transmitter.start(packet.bytes(), now);
-        let (left, free) = self.savings.map_or((paid, paid), |savings| (now, now.max(paid - savings)));
+        let (left, free) = self.bucket_depth.map_or((paid, paid), |bucket_depth| (now, now.max(paid - bucket_depth)));
         Some((left, free, packet))
     }
 

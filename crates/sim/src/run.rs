@@ -12,7 +12,7 @@ use crate::flow::Flow;
 use crate::link::Stage;
 use crate::metrics::{Sampler, bottleneck, flow_result};
 use crate::topology::{Layout, lay_out};
-use crate::trace::{Audience, Cast, Connection, Request, watchers};
+use crate::trace::{Connection, Participants, Request, TraceSinks, watchers};
 use crate::traffic::{self, Traffics, plan};
 use crate::world::{Observer, World};
 
@@ -97,13 +97,13 @@ pub fn run_watched(
     let traffic = plan(scenario, &layout.paths, seed)?;
     let end = Time::from_secs_f64(scenario.duration_s);
     let from = Time::from_secs_f64(scenario.warmup_s);
-    let watchers = if request.is_none() { Vec::new() } else { watchers(request, &cast(scenario, &layout, &traffic))? };
+    let watchers = if request.is_none() { Vec::new() } else { watchers(request, &participants(scenario, &layout, &traffic))? };
     let mut world = World::new(layout.network, traffic.flows);
-    world.audience = Audience(watchers);
+    world.sinks = TraceSinks(watchers);
     let mut sampler = Sampler::new(&traffic.rows, &layout.bottlenecks, interval, from, series);
     world.run(end, from, interval, &mut Telling { sampler: &mut sampler, told, end }).map_err(|e| ScenarioError::new(e.to_string()))?;
     let (series, jain_short) = sampler.finish();
-    for watcher in world.audience.0.drain(..) {
+    for watcher in world.sinks.0.drain(..) {
         watcher.finish()?;
     }
 
@@ -156,7 +156,7 @@ impl Observer for Telling<'_, '_> {
 }
 
 /// Who is in the run, for those who watch.
-fn cast(scenario: &Scenario, layout: &Layout, traffic: &Traffics) -> Arc<Cast> {
+fn participants(scenario: &Scenario, layout: &Layout, traffic: &Traffics) -> Arc<Participants> {
     let mut links: Vec<Arc<str>> = vec!["".into(); layout.network.stages.len()];
     for (name, stage) in &layout.bottlenecks {
         links[usize::from(*stage)] = name.as_str().into();
@@ -174,5 +174,5 @@ fn cast(scenario: &Scenario, layout: &Layout, traffic: &Traffics) -> Arc<Cast> {
         })
         .collect();
     connections.iter_mut().for_each(|c| c.of_many = counts[c.spec.result] > 1);
-    Arc::new(Cast { connections, links })
+    Arc::new(Participants { connections, links })
 }

@@ -52,9 +52,9 @@ pub trait Watcher {
 
 /// Everybody who watches: nobody, in most runs.
 #[derive(Default)]
-pub struct Audience(pub Vec<Box<dyn Watcher>>);
+pub struct TraceSinks(pub Vec<Box<dyn Watcher>>);
 
-impl Audience {
+impl TraceSinks {
     /// By value: a reference to the packet on its way would keep it in memory where nobody watches, too.
     #[cold]
     fn tell(&mut self, now: Time, step: Step, packet: Packet, at: Option<(u16, &Link)>) {
@@ -150,7 +150,7 @@ impl Request {
 
 /// Who and what is in a run, by the numbers that packets carry.
 #[derive(Clone, Debug, Default)]
-pub struct Cast {
+pub struct Participants {
     /// By `Packet::flow`.
     pub connections: Vec<Connection>,
     /// Names of the stages; empty for those that are no bottleneck.
@@ -176,16 +176,16 @@ pub struct Connection {
 ///
 /// # Errors
 /// A folder that cannot be written.
-pub fn watchers(request: &Request, cast: &Arc<Cast>) -> io::Result<Vec<Box<dyn Watcher>>> {
+pub fn watchers(request: &Request, participants: &Arc<Participants>) -> io::Result<Vec<Box<dyn Watcher>>> {
     let mut all: Vec<Box<dyn Watcher>> = Vec::new();
     if let Some(snaplen) = request.pcap {
-        all.push(Box::new(pcap::Captures::create(&request.folder, snaplen, cast)?));
+        all.push(Box::new(pcap::Captures::create(&request.folder, snaplen, participants)?));
     }
     if request.qlog {
-        all.push(Box::new(qlog::Logs::create(&request.folder, cast)?));
+        all.push(Box::new(qlog::Logs::create(&request.folder, participants)?));
     }
     if request.events {
-        all.push(Box::new(events::Events::create(&request.folder, cast)?));
+        all.push(Box::new(events::Events::create(&request.folder, participants)?));
     }
     Ok(all)
 }

@@ -11,7 +11,7 @@ use crate::flow::{App, Flow, FlowSpec};
 use crate::link::Stage;
 use crate::packet::{Kind, Packet};
 use crate::paths::Paths;
-use crate::trace::{Audience, Step};
+use crate::trace::{Step, TraceSinks};
 
 /// Who looks at the world at even intervals.
 pub trait Observer {
@@ -39,7 +39,7 @@ pub struct World {
     dropped: Vec<(Packet, Drop)>,
     error: Option<ParamError>,
     /// Who is shown every packet.
-    pub audience: Audience,
+    pub sinks: TraceSinks,
 }
 
 impl World {
@@ -52,7 +52,7 @@ impl World {
         }
         let paths = Paths::of(&flows);
         let flows = flows.into_iter().map(Flow::new).collect();
-        World { events, paths, stages, flows, link_header, dropped: Vec::new(), error: None, audience: Audience::default() }
+        World { events, paths, stages, flows, link_header, dropped: Vec::new(), error: None, sinks: TraceSinks::default() }
     }
 
     /// Events handled so far.
@@ -181,7 +181,7 @@ impl World {
     /// Moves `packet` into the next stage of its path, or to its endpoint.
     fn forward(&mut self, mut packet: Packet, now: Time) {
         if packet.hop == 0 {
-            self.audience.packet(now, Step::Send, &packet, None);
+            self.sinks.packet(now, Step::Send, &packet, None);
         }
         let Some(stage) = self.paths.stage(&packet) else { return self.deliver(packet, now) };
         packet.hop += 1;
@@ -189,10 +189,10 @@ impl World {
         let at = &mut self.stages[usize::from(stage)];
         match &mut at.link {
             Some(link) => {
-                let before = self.audience.before(&packet, link);
+                let before = self.sinks.before(&packet, link);
                 let free = link.enqueue(packet, now, &mut self.dropped);
                 if let Some(before) = before {
-                    self.audience.queued(now, before, (stage, link), &self.dropped);
+                    self.sinks.queued(now, before, (stage, link), &self.dropped);
                 }
                 self.count_drops(stage, now);
                 if free {
@@ -210,9 +210,9 @@ impl World {
     fn transmit(&mut self, stage: u32, now: Time) {
         let at = &mut self.stages[stage as usize];
         let Some(link) = &mut at.link else { return };
-        let marks = self.audience.marks(link);
+        let marks = self.sinks.marks(link);
         if let Some((left, free, packet)) = link.transmit(now, &mut self.dropped) {
-            self.audience.left(now, &packet, (stage as u16, link), marks);
+            self.sinks.left(now, &packet, (stage as u16, link), marks);
             self.events.schedule(free, Event::Free(stage));
             if !link.own {
                 let waited = &mut self.flows[packet.flow as usize].stats.waited;
@@ -271,7 +271,7 @@ impl World {
         for (packet, reason) in self.dropped.drain(..) {
             self.flows[packet.flow as usize].stats.drops += 1;
             let link = self.stages[usize::from(stage)].link.as_ref();
-            self.audience.packet(now, Step::Drop(reason), &packet, link.map(|link| (stage, link)));
+            self.sinks.packet(now, Step::Drop(reason), &packet, link.map(|link| (stage, link)));
         }
     }
 
@@ -286,7 +286,7 @@ impl World {
 
     fn deliver(&mut self, packet: Packet, now: Time) {
         let id = packet.flow;
-        self.audience.packet(now, Step::Deliver, &packet, None);
+        self.sinks.packet(now, Step::Deliver, &packet, None);
         let flow = &mut self.flows[id as usize];
         match packet.kind {
             Kind::Data => {
@@ -324,13 +324,13 @@ impl World {
 
     fn send_all(&mut self, id: u32, now: Time) {
         let flow = &mut self.flows[id as usize];
-        self.audience.sender(now, id, flow);
+        self.sinks.sender(now, id, flow);
         flow.check_done(now);
         while let Some(packet) = self.flows[id as usize].sender.as_mut().and_then(|sender| sender.poll(now)) {
             self.forward(packet, now);
         }
         let flow = &mut self.flows[id as usize];
-        self.audience.sender(now, id, flow);
+        self.sinks.sender(now, id, flow);
         let due = flow.sender.as_ref().and_then(|sender| sender.deadline());
         if let Some(due) = due.filter(|&due| due < flow.timers[0]) {
             flow.timers[0] = due;

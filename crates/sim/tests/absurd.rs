@@ -196,7 +196,7 @@ proptest! {
     /// Any value in any place of a scenario is taken or refused in one line; a short one that is taken runs.
     #[test]
     fn no_value_in_any_place_makes_it_panic(changes in prop::collection::vec((0usize..40, 0usize..WORDS.len()), 1..4), cut in prop::option::of(0usize..700)) {
-        let mut text = GOOD.replacen("arrivals_per_s = 2.0", "arrivals_per_s = 2.0", 1);
+        let mut text = GOOD.to_owned();
         for (place, word) in changes {
             let values: Vec<usize> = text.match_indices("= ").map(|(at, _)| at + 2).collect();
             let from = values[place % values.len()];

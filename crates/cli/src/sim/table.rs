@@ -91,7 +91,7 @@ pub fn list() -> String {
         line_of(&mut text, format_args!("  {:22} {} [{}]", a.name, a.summary, a.source));
     }
     text.push_str("\nQueue disciplines (queue = { kind = … })\n");
-    for d in lowtide_net::config::DISCIPLINES {
+    for d in lowtide_net::DISCIPLINES {
         line_of(&mut text, format_args!("  {:22} {}", d.name, d.summary));
     }
     text.push_str("\nTopologies (topology: kind = …)\n");

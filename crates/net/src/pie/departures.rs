@@ -1,4 +1,4 @@
-//! A queue's delay from the rate at which it drains (RFC 8033 §5.2), as FreeBSD has it. Knows no drop law.
+//! A queue's delay from the rate at which it drains (RFC 8033 §5.2), as FreeBSD has it. Knows no controller.
 
 use lowtide_units::{Span, Time};
 

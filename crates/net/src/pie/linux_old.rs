@@ -5,13 +5,15 @@
 //! 488 kbit/s: on links slower than a step it is zero, the delay counts as zero and nothing is ever dropped early; up to
 //! some Mbit/s the delay is seen in coarse steps. Jiffies are not modelled: the timer fires at its time.
 
-use lowtide_units::{Span, Time};
+use lowtide_units::{Rate, Span, Time};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Backlog, Departure, Law, Verdict, span};
-use crate::config::{ConfigError, require};
-use crate::random::Random;
+use super::{AqmController, Backlog, Departure, Pie, Verdict, span};
+use crate::error::{ConfigError, require};
+use crate::queue::{Packet, Queue};
+use crate::random::{Random, Seed};
+use crate::registry::Configuration;
 
 /// MAX_PROB.
 const MAX: u32 = u32::MAX;
@@ -60,6 +62,16 @@ impl Default for Config {
     }
 }
 
+impl Configuration for Config {
+    fn build<P: Packet + Send + 'static>(&self, name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        Ok(Box::new(Pie::new(LinuxOld::new(self, name)?, self.packets, seed)))
+    }
+
+    fn device_queue_packets(&self) -> usize {
+        self.device_queue_packets
+    }
+}
+
 /// The state of the queue's PIE.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinuxOld {
@@ -80,7 +92,7 @@ pub(crate) struct LinuxOld {
 }
 
 impl LinuxOld {
-    /// A law that has not started.
+    /// A controller that has not started.
     ///
     /// # Errors
     /// A time or a limit that is not above zero.
@@ -156,7 +168,7 @@ impl LinuxOld {
     }
 }
 
-impl Law for LinuxOld {
+impl AqmController for LinuxOld {
     fn advance(&mut self, now: Time, bytes: u64) {
         let mut next = self.next.unwrap_or(now + FIRST_UPDATE);
         while next <= now {

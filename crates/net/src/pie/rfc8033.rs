@@ -1,10 +1,9 @@
-//! PIE's control law as RFC 8033 writes it, and with the few differences of FreeBSD's dummynet (`dn_aqm_pie.c`). Knows no
-//! packets: bytes and times only.
+//! PIE's control law as RFC 8033 writes it, with the few parameters in which profiles differ. Knows no packets: bytes and times only.
 
 use lowtide_units::{Span, Time};
 
 use super::departures::Departures;
-use super::{Backlog, Departure, Law, Verdict};
+use super::{AqmController, Backlog, Departure, Verdict};
 use crate::random::{Random, unit};
 
 /// Gains in Hz (RFC 8033 §4.2: α = 1/8, β = 1 1/4).
@@ -23,7 +22,7 @@ const MARK_BELOW: f64 = 0.1;
 const NO_DROP_BELOW: f64 = 0.85;
 const DROP_FROM: f64 = 8.5;
 
-/// What the profiles of this law differ in.
+/// What the profiles differ in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// QDELAY_REF.
@@ -68,23 +67,6 @@ impl Parameters {
         delay: DelayFrom::Timestamps,
         activate_at: None,
     };
-
-    /// FreeBSD's dummynet with its default flags, for a queue of `limit` packets.
-    pub fn freebsd(limit: usize) -> Parameters {
-        Parameters {
-            ecn: false,
-            decay: 63.0 / 64.0,
-            spare_bytes: 2 * 800,
-            delay: DelayFrom::Departures,
-            activate_at: Some(limit / 3),
-            ..Parameters::RFC8033
-        }
-    }
-
-    /// The PIE of FreeBSD's FQ-PIE: delay by timestamps; the scheduler switches it on and off.
-    pub fn freebsd_fq() -> Parameters {
-        Parameters { delay: DelayFrom::Timestamps, activate_at: Some(usize::MAX), ..Parameters::freebsd(0) }
-    }
 }
 
 /// The state of one queue's PIE.
@@ -105,7 +87,7 @@ pub(crate) struct Rfc8033 {
 }
 
 impl Rfc8033 {
-    /// A law that has not started.
+    /// A controller that has not started.
     pub fn new(parameters: Parameters) -> Rfc8033 {
         Rfc8033 {
             parameters,
@@ -189,7 +171,7 @@ impl Rfc8033 {
     }
 }
 
-impl Law for Rfc8033 {
+impl AqmController for Rfc8033 {
     fn advance(&mut self, now: Time, bytes: u64) {
         while let Some(at) = self.next.filter(|at| *at <= now) {
             self.update(bytes);
@@ -231,11 +213,11 @@ impl Law for Rfc8033 {
 
 #[cfg(test)]
 impl Rfc8033 {
-    /// A running law with this probability and delays, and no burst allowance.
+    /// A running controller with this probability and delays, and no burst allowance.
     pub fn at(parameters: Parameters, probability: f64, delay_s: f64, delay_old_s: f64) -> Rfc8033 {
-        let mut law = Rfc8033::new(parameters);
-        law.activate(Time::ZERO);
-        Rfc8033 { probability, delay: delay_s, delay_old: delay_old_s, burst: Span::ZERO, ..law }
+        let mut controller = Rfc8033::new(parameters);
+        controller.activate(Time::ZERO);
+        Rfc8033 { probability, delay: delay_s, delay_old: delay_old_s, burst: Span::ZERO, ..controller }
     }
 
     /// An update at which the last packet that left had waited `delay_s`.

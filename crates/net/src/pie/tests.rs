@@ -1,4 +1,4 @@
-//! PIE against hand-computed steps of its sources (aqm.md I.5.3) and what its texts promise.
+//! PIE against hand-computed steps of RFC 8033 §4.2 and Linux's `pie_calculate_probability` and what its texts promise.
 
 use super::linux_old::{self, LinuxOld};
 use super::rfc8033::{Parameters, Rfc8033};
@@ -30,9 +30,9 @@ fn probabilities_follow_the_rfcs_equation() {
         ("rising 5 ms", |n| 0.005 * (n + 1) as f64, &[2.44e-6, 1.34e-5, 6.23e-5, 1.160e-4, 3.503e-4]),
     ];
     for (name, delay, want) in steps {
-        let mut law = Rfc8033::at(Parameters::RFC8033, 0.0, 0.0, 0.0);
+        let mut controller = Rfc8033::at(Parameters::RFC8033, 0.0, 0.0, 0.0);
         for (n, want) in want.iter().enumerate() {
-            let got = law.step(delay(n));
+            let got = controller.step(delay(n));
             assert!((got / want - 1.0).abs() < 5e-3, "{name}, update {}: {got} is not {want}", n + 1);
         }
     }
@@ -41,8 +41,8 @@ fn probabilities_follow_the_rfcs_equation() {
 #[test]
 fn thresholds_are_passed_at_the_computed_updates() {
     for (delay, passes) in [(0.020, &[(1e-4, 19), (1e-3, 66)][..]), (0.100, &[(0.01, 12), (0.1, 29), (0.5, 67)])] {
-        let mut law = Rfc8033::at(Parameters::RFC8033, 0.0, 0.0, 0.0);
-        let course: Vec<f64> = (0..70).map(|_| law.step(delay)).collect();
+        let mut controller = Rfc8033::at(Parameters::RFC8033, 0.0, 0.0, 0.0);
+        let course: Vec<f64> = (0..70).map(|_| controller.step(delay)).collect();
         for &(threshold, update) in passes {
             assert_eq!(course.iter().position(|p| *p > threshold), Some(update - 1), "{threshold} at {delay} s");
         }
@@ -55,8 +55,8 @@ fn the_scale_changes_at_its_bounds_and_not_before() {
         [(1e-6, 2048.0, 512.0), (1e-5, 512.0, 128.0), (1e-4, 128.0, 32.0), (1e-3, 32.0, 8.0), (1e-2, 8.0, 2.0), (0.1, 2.0, 1.0)]
     {
         for (p, scale) in [(bound, above), (bound * (1.0 - 1e-9), below)] {
-            let mut law = Rfc8033::at(Parameters::RFC8033, p, 0.016, 0.016);
-            assert_close(law.step(0.016) - p, 0.125 * 0.001 / scale, &format!("p = {p}"));
+            let mut controller = Rfc8033::at(Parameters::RFC8033, p, 0.016, 0.016);
+            assert_close(controller.step(0.016) - p, 0.125 * 0.001 / scale, &format!("p = {p}"));
         }
     }
 }
@@ -64,17 +64,17 @@ fn the_scale_changes_at_its_bounds_and_not_before() {
 #[test]
 fn the_old_linux_steps_are_integers() {
     for (ms, want) in [(30, [4.729e-3, 4.875e-3, 5.020e-3]), (100, [1.644e-2, 2.139e-2, 2.634e-2])] {
-        let mut law = old();
+        let mut controller = old();
         for want in want {
-            law.step(ticks_of_ms(ms), 100_000);
-            let got = f64::from(law.probability) / f64::from(u32::MAX);
+            controller.step(ticks_of_ms(ms), 100_000);
+            let got = f64::from(controller.probability) / f64::from(u32::MAX);
             assert_close(got, want, &format!("{ms} ms"));
         }
     }
-    let mut law = old();
+    let mut controller = old();
     let passed = (1..).find(|_| {
-        law.step(ticks_of_ms(100), 100_000);
-        law.probability > u32::MAX / 10
+        controller.step(ticks_of_ms(100), 100_000);
+        controller.probability > u32::MAX / 10
     });
     assert_eq!(passed, Some(18));
 }
@@ -82,11 +82,11 @@ fn the_old_linux_steps_are_integers() {
 /// 50 updates of an empty queue: p ← 0.98 (p − α · 15 ms), whose solution is 0.591875 · 0.98^50 − 0.091875.
 #[test]
 fn the_probability_of_an_idle_queue_decays() {
-    let mut law = Rfc8033::at(Parameters::RFC8033, 0.5, 0.0, 0.0);
-    law.advance(Time::from_millis(750), 0);
-    assert_close(law.probability, 0.591_875 * 0.98f64.powi(50) - 0.091_875, "after 750 ms");
-    law.advance(Time::from_millis(3_600_000), 0);
-    assert_eq!(law.probability, 0.0);
+    let mut controller = Rfc8033::at(Parameters::RFC8033, 0.5, 0.0, 0.0);
+    controller.advance(Time::from_millis(750), 0);
+    assert_close(controller.probability, 0.591_875 * 0.98f64.powi(50) - 0.091_875, "after 750 ms");
+    controller.advance(Time::from_millis(3_600_000), 0);
+    assert_eq!(controller.probability, 0.0);
 }
 
 /// RFC 8033 §4.3 and §4.4: 100 packets into an idle queue that drain in 120 ms meet no early drop.
@@ -111,12 +111,12 @@ fn a_burst_into_an_idle_queue_passes() {
 fn derandomisation_spaces_drops_out() {
     let waiting = Backlog { bytes: 100_000, packets: 66 };
     let gaps = |derandomize| -> Vec<u64> {
-        let mut law = Rfc8033::at(Parameters { derandomize, ..Parameters::RFC8033 }, 0.1, 0.03, 0.03);
+        let mut controller = Rfc8033::at(Parameters { derandomize, ..Parameters::RFC8033 }, 0.1, 0.03, 0.03);
         let (mut rng, mut gaps, mut gap) = (Seed::new(1).generator(), Vec::new(), 0);
         while gaps.len() < 100_000 {
             gap += 1;
-            if law.arrival(waiting, Time::ZERO, &mut rng) != Verdict::Accept {
-                law.dropped();
+            if controller.arrival(waiting, Time::ZERO, &mut rng) != Verdict::Accept {
+                controller.dropped();
                 gaps.push(std::mem::take(&mut gap));
             }
         }
@@ -187,8 +187,8 @@ fn marks_replace_drops_while_the_probability_is_low() {
     for (p, ecn, capable, marks) in
         [(0.09, true, true, true), (0.11, true, true, false), (0.09, true, false, false), (0.09, false, true, false)]
     {
-        let law = Rfc8033::at(Parameters { ecn, ..Parameters::RFC8033 }, p, 0.03, 0.03);
-        let mut queue: Pie<Pkt, _> = Pie::new(law, 100_000, Seed::new(1));
+        let controller = Rfc8033::at(Parameters { ecn, ..Parameters::RFC8033 }, p, 0.03, 0.03);
+        let mut queue: Pie<Pkt, _> = Pie::new(controller, 100_000, Seed::new(1));
         let mut dropped = Vec::new();
         for _ in 0..2000 {
             queue.enqueue(if capable { ect(1, 1500) } else { pkt(1, 1500) }, Time::ZERO, &mut dropped);

@@ -37,7 +37,7 @@ pub struct Channel {
     /// What limits it; none: a delay alone.
     pub limit: Option<Limit>,
     /// It has settings of its own: acknowledgements alone may queue here. Otherwise they do not on a way back as fast as
-    /// the way there (spec K.13), and where no flow's data goes the channel is a delay.
+    /// the way there, and where no flow's data goes the channel is a delay.
     pub always: bool,
 }
 

@@ -9,7 +9,7 @@ use lowtide_scenario::events::{EventWriter, PacketEvent};
 use lowtide_units::Time;
 use lowtide_utp::Kind as Type;
 
-use super::{Cast, Step, Watcher};
+use super::{Participants, Step, Watcher};
 use crate::flow::Flow;
 use crate::link::Link;
 use crate::packet::{Kind, Packet};
@@ -17,15 +17,15 @@ use crate::packet::{Kind, Packet};
 /// The file while it is written.
 pub struct Events {
     writer: EventWriter,
-    cast: Arc<Cast>,
+    participants: Arc<Participants>,
     nowhere: Arc<str>,
     result: io::Result<()>,
 }
 
 impl Events {
     /// A file without events in `folder`.
-    pub fn create(folder: &Path, cast: &Arc<Cast>) -> io::Result<Events> {
-        Ok(Events { writer: EventWriter::create(folder)?, cast: Arc::clone(cast), nowhere: "".into(), result: Ok(()) })
+    pub fn create(folder: &Path, participants: &Arc<Participants>) -> io::Result<Events> {
+        Ok(Events { writer: EventWriter::create(folder)?, participants: Arc::clone(participants), nowhere: "".into(), result: Ok(()) })
     }
 }
 
@@ -34,12 +34,12 @@ impl Watcher for Events {
         if self.result.is_err() {
             return;
         }
-        let link = at.map_or(&self.nowhere, |(stage, _)| &self.cast.links[usize::from(stage)]);
+        let link = at.map_or(&self.nowhere, |(stage, _)| &self.participants.links[usize::from(stage)]);
         self.result = self.writer.push(PacketEvent {
             time_ns: now.nanos(),
             event: word(step),
             link: Arc::clone(link),
-            flow: Arc::clone(&self.cast.connections[packet.flow as usize].name),
+            flow: Arc::clone(&self.participants.connections[packet.flow as usize].name),
             packet: kind(packet),
             connection: packet.flow,
             number: packet.seq,

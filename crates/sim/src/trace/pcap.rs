@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lowtide_units::Time;
 
-use super::{Cast, Step, Watcher, headers};
+use super::{Participants, Step, Watcher, headers};
 use crate::flow::Flow;
 use crate::link::Link;
 use crate::packet::{Kind, Packet};
@@ -26,7 +26,7 @@ const LINKTYPE_RAW: u32 = 101;
 
 /// Both files while they are written.
 pub struct Captures {
-    cast: Arc<Cast>,
+    participants: Arc<Participants>,
     snaplen: u32,
     server: BufWriter<File>,
     client: BufWriter<File>,
@@ -38,7 +38,7 @@ pub struct Captures {
 
 impl Captures {
     /// Files without packets in `folder`; of each packet, `snaplen` bytes are kept.
-    pub fn create(folder: &Path, snaplen: u32, cast: &Arc<Cast>) -> io::Result<Captures> {
+    pub fn create(folder: &Path, snaplen: u32, participants: &Arc<Participants>) -> io::Result<Captures> {
         let open = |name: &str| -> io::Result<BufWriter<File>> {
             let mut file = BufWriter::new(File::create(folder.join(name))?);
             file.write_all(&MAGIC.to_le_bytes())?;
@@ -50,11 +50,11 @@ impl Captures {
             Ok(file)
         };
         Ok(Captures {
-            cast: Arc::clone(cast),
+            participants: Arc::clone(participants),
             snaplen,
             server: open(SERVER)?,
             client: open(CLIENT)?,
-            heard: vec![[Time::ZERO; 2]; cast.connections.len()],
+            heard: vec![[Time::ZERO; 2]; participants.connections.len()],
             headers: Vec::with_capacity(128),
             result: Ok(()),
         })
@@ -67,7 +67,7 @@ impl Captures {
             Kind::SynAck | Kind::Ack => self.heard[id][0],
             Kind::Data => self.heard[id][1],
         };
-        headers::encode(packet, &self.cast.connections[id], heard, &mut self.headers);
+        headers::encode(packet, &self.participants.connections[id], heard, &mut self.headers);
         let kept = packet.size.min(self.snaplen) as usize;
         self.headers.resize(kept, 0);
         let file = if at_server { &mut self.server } else { &mut self.client };
@@ -89,7 +89,7 @@ impl Watcher for Captures {
         if self.result.is_err() {
             return;
         }
-        let by_server = headers::from_server(packet, &self.cast.connections[packet.flow as usize]);
+        let by_server = headers::from_server(packet, &self.participants.connections[packet.flow as usize]);
         self.result = self.record(now, packet, by_server == sends);
         match packet.kind {
             Kind::Syn => self.heard[packet.flow as usize][0] = packet.sent,

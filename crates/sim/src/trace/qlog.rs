@@ -10,7 +10,7 @@ use lowtide_scenario::scenario::Direction;
 use lowtide_units::{Span, Time};
 use serde_json::{Map, Value, json};
 
-use super::{Cast, Connection, Step, Watcher};
+use super::{Connection, Participants, Step, Watcher};
 use crate::endpoint::{Note, SendingEnd};
 use crate::flow::Flow;
 use crate::link::Link;
@@ -24,7 +24,7 @@ const BUFFER: usize = 1 << 16;
 
 /// The files while they are written.
 pub struct Logs {
-    cast: Arc<Cast>,
+    participants: Arc<Participants>,
     folder: PathBuf,
     logs: Vec<Log>,
     result: io::Result<()>,
@@ -45,18 +45,18 @@ struct Log {
 
 impl Logs {
     /// An empty folder in `folder`.
-    pub fn create(folder: &Path, cast: &Arc<Cast>) -> io::Result<Logs> {
+    pub fn create(folder: &Path, participants: &Arc<Participants>) -> io::Result<Logs> {
         let folder = folder.join(FOLDER);
         fs::create_dir_all(&folder)?;
-        let logs = cast.connections.iter().map(|_| Log::default()).collect();
-        Ok(Logs { cast: Arc::clone(cast), folder, logs, result: Ok(()) })
+        let logs = participants.connections.iter().map(|_| Log::default()).collect();
+        Ok(Logs { participants: Arc::clone(participants), folder, logs, result: Ok(()) })
     }
 
     fn write(&mut self, id: usize, at_least: usize) {
         if self.result.is_err() || self.logs[id].text.len() <= at_least {
             return;
         }
-        let path = self.folder.join(file_name(&self.cast.connections[id]));
+        let path = self.folder.join(file_name(&self.participants.connections[id]));
         let file = OpenOptions::new().create(true).append(true).open(path);
         self.result = file.and_then(|mut file| file.write_all(&self.logs[id].text));
         self.logs[id].text.clear();
@@ -75,7 +75,7 @@ impl Watcher for Logs {
             (Kind::Ack, Step::Deliver) => log.arrived = Some(*packet),
             // uTP numbers its packets itself.
             (Kind::Utp(utp), Step::Send) if !utp.back => {
-                log.begin(&self.cast.connections[packet.flow as usize]);
+                log.begin(&self.participants.connections[packet.flow as usize]);
                 log.utp(now, "transport:packet_sent", packet);
             }
             (Kind::Utp(utp), Step::Deliver) if utp.back => log.utp(now, "transport:packet_received", packet),
@@ -87,7 +87,7 @@ impl Watcher for Logs {
         let id = id as usize;
         let log = &mut self.logs[id];
         if let Some(sender) = &mut flow.sender {
-            log.begin(&self.cast.connections[id]);
+            log.begin(&self.participants.connections[id]);
             log.notes(now, sender, u64::from(flow.spec.wire.mss));
             log.metrics(now, sender, flow.stats.last_rtt);
             self.write(id, BUFFER);
