@@ -206,7 +206,7 @@ INLINE void sent(struct __sk_buff *skb, struct flow *f, struct bpf_tcp_sock *tp)
 	out.field = seg.window;
 	out.data = seg.payload > 0;
 	if (tp) {
-		out.segs = skb->gso_segs ? skb->gso_segs : 1;
+		out.segs = seg.payload && skb->gso_segs ? skb->gso_segs : 1; // Of a pure ACK that memory is not touched.
 		out.before = tp->segs_out - out.segs; // TCP counts a segment before it passes it on.
 		// One that left a moment ago was overtaken by TCP, not missed: a queue to user space (nfqueue), encryption on another processor.
 		if (after(out.before, f->rx.segs_out) && out.now - f->left < OVERTAKEN_NS)
