@@ -241,6 +241,112 @@ fn with_capabilities_and_a_group_of_its_own_a_user_who_is_not_root_manages() {
     assert!(output.status.success() && text.starts_with("65534\n1\n") && text.contains("of-nobody"), "{text}{}", stderr(&output));
 }
 
+/// Whoever may execute a file with these capabilities could otherwise hold back everybody's transfers.
+#[test]
+fn with_capabilities_a_user_manages_their_own_group_and_process_and_nobody_elses() {
+    let test = "with_capabilities_a_user_manages_their_own_group_and_process_and_nobody_elses";
+    if !can_manage(test) {
+        return;
+    }
+    let folder = tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755)).tempdir().expect("a folder");
+    let copy = folder.path().join("copy");
+    fs::copy(env!("CARGO_BIN_EXE_lowtide"), &copy).expect("it can be copied");
+    let root = lowtide_kernel::cgroup::v2_root().expect("it managed");
+    let groups = [65534, 65533].map(|user: u32| {
+        let group = root.join(format!("of-test-{}-of-{user}", std::process::id()));
+        fs::create_dir(&group).expect("a group");
+        std::os::unix::fs::chown(group.join("cgroup.procs"), Some(user), Some(user)).expect("root may");
+        group
+    });
+    std::os::unix::fs::chown(folder.path(), Some(65534), Some(65534)).expect("root may");
+    let run = |option: &str, value: &str| {
+        let mut command = Command::new("timeout");
+        command.args(["-s", "INT", "2", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.args(["--inh-caps", CAPS, "--ambient-caps", CAPS]).arg(&copy).args(["run", option, value]);
+        command.env("XDG_RUNTIME_DIR", folder.path()).output().expect("timeout starts")
+    };
+    let own = run("--cgroup", &groups[0].display().to_string());
+    let refused = [
+        run("--cgroup", &groups[1].display().to_string()),
+        run("--cgroup", &root.display().to_string()),
+        run("--unit", &groups[1].file_name().expect("a name").to_string_lossy()),
+        run("--pid", &std::process::id().to_string()),
+    ];
+    groups.iter().for_each(|group| fs::remove_dir(group).expect("it is empty"));
+    if stderr(&own).contains("setpriv:") {
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {}", stderr(&own));
+        return;
+    }
+    assert!(stderr(&own).contains("nothing was received"), "{}", stderr(&own));
+    for refusal in refused {
+        let said = stderr(&refusal);
+        assert!(refusal.status.code() == Some(1) && said.contains("belongs to user") && said.contains("you are user 65534"), "{said}");
+    }
+}
+
+#[test]
+fn a_window_clamp_of_the_programs_or_the_routes_is_not_raised() {
+    if !can_manage("a_window_clamp_of_the_programs_or_the_routes_is_not_raised") {
+        return;
+    }
+    let script = "
+import socket
+listener = socket.create_server(('10.9.9.8', 0))
+def clamp(own):
+    client = socket.socket()
+    if own:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, own)
+    client.connect(listener.getsockname())
+    return client.getsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP)
+print(clamp(20000), clamp(0))
+";
+    let inside = "ip link set lo up && ip addr add 10.9.9.9/32 dev lo && ip route add local 10.9.9.8 dev lo window 30000 src 10.9.9.9 && exec \"$@\"";
+    let words = [env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--", "python3", "-c", script];
+    let output = Command::new("unshare").args(["--net", "sh", "-c", inside, "sh"]).args(words).output().expect("unshare starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "20000 30000\n", "{}", stderr(&output));
+}
+
+/// Such a connection's end is not told by its states, which nobody asked for when it was opened.
+#[test]
+fn a_connection_that_was_open_before_is_no_longer_shown_once_it_is_closed() {
+    if !can_manage("a_connection_that_was_open_before_is_no_longer_shown_once_it_is_closed") {
+        return;
+    }
+    let group = lowtide_kernel::cgroup::v2_root().expect("it managed").join(format!("of-test-{}-open", std::process::id()));
+    fs::create_dir(&group).expect("a group");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is up");
+    let port = listener.local_addr().expect("it is bound").port();
+    let script = format!("echo $$ > {}/cgroup.procs; exec 3< /dev/tcp/127.0.0.1/{port}; read go; exec 3<&-; read end", group.display());
+    let mut bash = Command::new("bash").args(["-c", &script]).stdin(Stdio::piped()).spawn().expect("bash starts");
+    let (mut peer, _) = listener.accept().expect("it connects");
+    let run = Running::start(&["run", "--quiet", "--name", "open-before", "--cgroup", &group.display().to_string()]);
+    let flows = || {
+        let groups: serde_json::Value = serde_json::from_slice(&output(&["status", "--json"]).stdout).unwrap_or_default();
+        let own =
+            groups.as_array().into_iter().flatten().find(|g| g["name"] == "open-before").map(|g| g["flows"].as_array().map_or(0, Vec::len));
+        own.unwrap_or(0)
+    };
+    let mut until = |count: usize, send: bool| {
+        (0..500).any(|_| {
+            if send {
+                peer.write_all(&[0; 1000]).expect("it is open");
+            }
+            thread::sleep(std::time::Duration::from_millis(20));
+            flows() == count
+        })
+    };
+    let (shown, ended) = (until(1, true), {
+        bash.stdin.as_mut().expect("piped").write_all(b"go\n").expect("it reads");
+        until(0, false)
+    });
+    run.kill("-INT");
+    run.code();
+    bash.kill().expect("it lives");
+    bash.wait().expect("it ends");
+    fs::remove_dir(&group).expect("it is empty");
+    assert!(shown && ended, "shown: {shown}, no longer: {ended}");
+}
+
 /// What doctor names.
 const CAPS: &str = "+bpf,+net_admin,+perfmon";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The layer between a host (path.h for a receiver, the sender's programs) and the congestion controls: each event goes to the
 // control of that number. A number that is a constant to the compiler (a sender's struct_ops) or to the verifier (.rodata, a
 // receiver) leaves the code of that control alone: the layer costs nothing per packet.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What a host tells a congestion control (cc::events and cc::Start in crates/cc, in C). Knows no control.
 #ifndef LOWTIDE_CONTROL_EVENTS_H
 #define LOWTIDE_CONTROL_EVENTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Base and current delay: minimum filters over RTT samples (crates/cc/src/delay.rs). Knows no window.
 #ifndef LOWTIDE_DELAY_H
 #define LOWTIDE_DELAY_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01, "-01") and its enhanced target (Bagnulo 2023 §7) in integers, as docs/algorithms/ledbat_pp.md
 // has them; the twin of crates/cc/src/scavenger/ledbat_pp.rs. Knows no kernel, no clock, no packet.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The sender's arithmetic as ordinary functions: what the tests and the simulator run is what the kernel runs.
 #include "send_intf.h"
 #include "sender.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Where the TCP header of a packet is and what it says. What nearly every packet looks like is read in place; the rest is
 // copied relative to the network header, so the device's kind does not matter. Incomplete or odd means "not parsed": the
 // packet goes on untouched. Knows no flow.

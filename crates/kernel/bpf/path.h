@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The flows of one group to one remote address: one controller for all of them, each active flow an equal part of its
 // window. A group yields as one flow would. Knows no packet and no kernel; whoever calls holds the path's lock.
 #ifndef LOWTIDE_PATH_H

@@ -15,6 +15,8 @@
 #define TCP_PROTOCOL 6
 #define SOL_TCP 6
 #define TCP_WINDOW_CLAMP 10
+#define RTAX_WINDOW 3                      // linux/rtnetlink.h
+#define DST_METRICS_FLAGS 3UL              // include/net/dst.h
 #define MAX_OFFER ((1 << 24) - 1)
 #define ALIVE_NS (5 * NS_PER_S)
 #define OVERTAKEN_NS (2 * NS_PER_MS)
@@ -74,7 +76,7 @@ __attribute__((noinline)) int report_to_path(struct __sk_buff *skb, struct flow 
 	bpf_spin_unlock(&entry->lock);
 	queueing = control_queueing(config.algorithm, &entry->path.control);
 	count_path(report, queueing, slowdowns, yielded, loss);
-	if (now - f->published > PUBLISH_NS) {
+	if (now - f->published > PUBLISH_NS && !flow->released) {
 		f->published = now;
 		publish(skb, sk, tp, flow, &entry->path);
 	}
@@ -290,13 +292,30 @@ int transmit_test(struct __sk_buff *skb)
 
 // ---- connections -------------------------------------------------------------------------------------------------
 
+// Whether the route to the peer has a clamp of its own (ip-route(8), window).
+INLINE int route_clamps(struct bpf_sock *sk)
+{
+	struct tcp_sock *full = sk ? bpf_skc_to_tcp_sock(sk) : 0;
+	unsigned long metrics;
+	u32 window = 0;
+
+	if (!full || !full->inet_conn.icsk_inet.sk.sk_dst_cache)
+		return 0;
+	metrics = full->inet_conn.icsk_inet.sk.sk_dst_cache->_metrics & ~DST_METRICS_FLAGS;
+	return !bpf_probe_read_kernel(&window, sizeof(window), (void *)(metrics + sizeof(window) * (RTAX_WINDOW - 1))) && window;
+}
+
 // A right edge that never moves left moves right at each acknowledgement by what the window's unit rounds up, and with units
 // above two segments a window would never shrink at all. The kernel takes its unit from the largest window it may have to
 // offer (tcp_select_initial_window): 16 MB give one of 256 bytes.
+// A clamp that the program has set, or that the route has, stays. A scale is for life: what was connected under lowtide may offer
+// 16 MB afterwards too, not more.
 INLINE void bound_scale(struct bpf_sock_ops *ops)
 {
-	int most = MAX_OFFER;
+	int most = MAX_OFFER, own = 0;
 
+	if (bpf_getsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &own, sizeof(own)) || own || route_clamps(ops->sk))
+		return;
 	bpf_setsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &most, sizeof(most));
 }
 
@@ -332,6 +351,21 @@ int connection(struct bpf_sock_ops *ops)
 		break;
 	}
 	ops->reply = -1;
+	return 1;
+}
+
+// The program closes the socket. Connections that were adopted tell nothing of their states.
+SEC("cgroup/sock_release")
+int released(struct bpf_sock *sk)
+{
+	u64 cookie = bpf_get_socket_cookie(sk);
+	struct flow *f = bpf_sk_storage_get(&flow_states, sk, 0, 0);
+
+	if (f) {
+		f->released = 1;
+		count_rest(f);
+		bpf_map_delete_elem(&snapshots, &cookie);
+	}
 	return 1;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // One flow seen by its receiver (RFC 9840): the record of what was offered to the sender, RTT and loss from what arrives, and
 // the window field that never moves the right edge to the left. docs/algorithms/receiver.md. Knows no packet, no kernel, no control.
 //

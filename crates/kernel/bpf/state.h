@@ -16,14 +16,28 @@ struct tcp_options_received {
 	u16 tstamp_ok : 1, rcv_wscale : 4;
 } __attribute__((preserve_access_index));
 
-struct tcp_sock {
-	u16 advmss;
-	struct tcp_options_received rx_opt;
-	_Bool is_mptcp;
+struct dst_entry {
+	unsigned long _metrics;
 } __attribute__((preserve_access_index));
 
 struct sock {
 	void *sk_bpf_storage;
+	struct dst_entry *sk_dst_cache;
+} __attribute__((preserve_access_index));
+
+struct inet_sock {
+	struct sock sk;
+} __attribute__((preserve_access_index));
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+} __attribute__((preserve_access_index));
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u16 advmss;
+	struct tcp_options_received rx_opt;
+	_Bool is_mptcp;
 } __attribute__((preserve_access_index));
 
 struct sk_buff {
@@ -45,7 +59,9 @@ struct flow {
 	struct place received, sent;       // its packets' headers
 	u64 left;                          // when its last segment left that the outgoing program saw
 	u32 lowered;                       // segments, not yet counted
-	u32 left_alone;                    // bits of enum left_alone, counted
+	u8 left_alone;                     // bits of enum left_alone, counted
+	u8 released;                       // the program has closed it
+	u8 pad[2];
 	struct rx rx;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Integer names and helpers for code that runs both in the kernel and natively in tests. Knows neither.
 #ifndef LOWTIDE_TYPES_H
 #define LOWTIDE_TYPES_H

@@ -9,6 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use nix::unistd::geteuid;
+
+use crate::owner::Owner;
 
 /// Names of our groups begin with this, then the process id of the owner.
 const PREFIX: &str = "lowtide-";
@@ -64,7 +67,8 @@ impl Group {
         let parent = parent.ancestors().find(|p| !is_ours(p)).map_or(parent.clone(), Path::to_path_buf);
         let path = (0..100u32)
             .map(|n| {
-                parent.join(format!("{PREFIX}{}-{}{}", process::id(), clean(name), if n == 0 { String::new() } else { format!("-{n}") }))
+                let again = if n == 0 { String::new() } else { format!("-{n}") };
+                parent.join(format!("{PREFIX}{}-{}{again}", Owner::this(), clean(name)))
             })
             .find(|path| !path.exists())
             .ok_or_else(|| anyhow!("{}: a hundred groups of this process exist already; end some of them", parent.display()))?;
@@ -86,6 +90,9 @@ impl Group {
         if !full.join("cgroup.procs").exists() {
             bail!("{}: not a cgroup v2 directory (it has no cgroup.procs); name one below {}", full.display(), v2_root()?.display());
         }
+        // Links resolved, nobody can put another group in its place: the names in the hierarchy itself are the kernel's.
+        let full = fs::canonicalize(&full).with_context(|| format!("{}: cannot be resolved", full.display()))?;
+        owned_by(&full, geteuid().as_raw())?;
         Ok(Group { path: full, owned: false })
     }
 
@@ -124,6 +131,38 @@ impl Group {
     }
 }
 
+/// Whether a process may be managed by who runs this one: it is theirs, or they are root.
+///
+/// # Errors
+/// It is somebody else's, or has ended.
+pub fn may_manage(pid: u32) -> Result<()> {
+    let path = format!("/proc/{pid}");
+    let owner = fs::metadata(&path).with_context(|| format!("{path}: no such process, or it has ended"))?.uid();
+    let user = geteuid().as_raw();
+    if user != 0 && user != owner {
+        bail!("process {pid} belongs to user {owner}, and you are user {user}: only its owner or root may manage it");
+    }
+    Ok(())
+}
+
+/// Attaching takes capabilities, which whoever may execute the file has: they must not reach the groups of others. A group is
+/// theirs to whom its `cgroup.procs` belongs, as systemd delegates it.
+fn owned_by(group: &Path, user: u32) -> Result<()> {
+    if user == 0 {
+        return Ok(());
+    }
+    let root = fs::canonicalize(v2_root()?)?;
+    let owner = fs::metadata(group.join("cgroup.procs")).with_context(|| format!("{}: not a cgroup", group.display()))?.uid();
+    if !group.starts_with(&root) || owner != user {
+        bail!(
+            "{}: this group belongs to user {owner}, and you are user {user}: only its owner or root may manage it (a group of your own: \
+             systemd-run --user --scope -p Delegate=yes lowtide run …)",
+            group.display()
+        );
+    }
+    Ok(())
+}
+
 impl Drop for Group {
     /// Processes that outlive the run move to the parent, for a group can only be removed empty.
     fn drop(&mut self) {
@@ -143,7 +182,7 @@ fn clean(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '_' { c } else { '-' }).take(40).collect()
 }
 
-fn owner(path: &Path) -> Option<u32> {
+fn owner(path: &Path) -> Option<Owner> {
     path.file_name()?.to_str()?.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
@@ -179,7 +218,7 @@ fn remove_below(from: &Path, deep: bool) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
             let path = entry.path();
             match owner(&path) {
-                Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
+                Some(owner) if !owner.is_alive() => {
                     empty(&path);
                     // Another run may be removing it at the same moment.
                     let _busy = fs::remove_dir(&path);
@@ -204,8 +243,22 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_its_owners_and_roots_and_nobody_elses() {
+        let Ok(root) = v2_root() else { return };
+        let owner = fs::metadata(root.join("cgroup.procs")).expect("it is there").uid();
+        assert!(owned_by(&root, 0).is_ok());
+        let refused = owned_by(&root, owner + 1).expect_err("it is another's");
+        assert!(refused.to_string().contains(&format!("belongs to user {owner}, and you are user {}", owner + 1)), "{refused}");
+        // A folder of the user's own that looks like a group, and is none.
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("cgroup.procs"), "").expect("written");
+        let own = fs::metadata(folder.path()).expect("it is there").uid();
+        assert!(own == 0 || owned_by(folder.path(), own).is_err());
+    }
+
+    #[test]
     fn a_group_names_its_owner_and_nothing_else_does() {
-        assert_eq!(owner(Path::new("/x/lowtide-417-curl-https")), Some(417));
+        assert_eq!(owner(Path::new("/x/lowtide-417.88-curl-https")), "417.88".parse().ok());
         assert_eq!(owner(Path::new("/x/lowtide-bench")), None);
         assert_eq!(owner(Path::new("/x/user.slice")), None);
         assert_eq!(clean("a b/../c"), "a-b-..-c");
@@ -214,13 +267,15 @@ mod tests {
     #[test]
     fn groups_of_the_dead_are_removed_at_any_depth_and_those_of_the_living_are_not() {
         let root = tempfile::tempdir().expect("a folder");
-        let (dead, alive) = ("user.slice/session-3.scope/lowtide-4194305-curl", format!("session-4.scope/lowtide-{}-x", process::id()));
-        for group in [dead, alive.as_str()] {
+        // The second is of a process that had this one's number.
+        let dead = ["user.slice/session-3.scope/lowtide-4194305.7-curl".to_owned(), format!("lowtide-{}.1-x", process::id())];
+        let alive = format!("session-4.scope/lowtide-{}-x", Owner::this());
+        for group in dead.iter().chain([&alive]) {
             fs::create_dir_all(root.path().join(group)).expect("made");
         }
         remove_below(root.path(), false);
-        assert!(root.path().join(dead).exists(), "it lies deeper");
+        assert!(root.path().join(&dead[0]).exists(), "it lies deeper");
         remove_below(root.path(), true);
-        assert!(!root.path().join(dead).exists() && root.path().join(alive).exists());
+        assert!(dead.iter().all(|dead| !root.path().join(dead).exists()) && root.path().join(alive).exists());
     }
 }

@@ -17,6 +17,7 @@ use nix::net::if_::if_nameindex;
 use nix::sched::{CloneFlags, setns};
 
 use crate::leftovers::{self, Note};
+use crate::owner::Owner;
 use crate::probe;
 
 /// Our place among the clsact filters of an interface: before all others, which may end the chain. Of filters of one priority the
@@ -73,7 +74,7 @@ impl Interfaces {
         Ok(())
     }
 
-    fn cover_namespace(&mut self, program: BorrowedFd<'_>, path: &str, dead: &[u32]) -> Result<u64> {
+    fn cover_namespace(&mut self, program: BorrowedFd<'_>, path: &str, dead: &[Owner]) -> Result<u64> {
         let namespace = File::open(path).with_context(|| format!("{path}: the network namespace cannot be opened"))?;
         let inode = namespace.metadata()?.ino();
         let attached = &mut self.attached;
@@ -82,7 +83,7 @@ impl Interfaces {
             // A namespace's number and an interface's index are given again: what is attached is known by the attachment alone.
             attached.retain(|(ns, index), attachment| *ns != inode || attachment.is_at(*index));
             for index in present {
-                for (owner, priority) in dead.iter().flat_map(|owner| PRIORITIES.map(move |priority| (*owner, priority))) {
+                for (owner, priority) in dead.iter().flat_map(|owner| PRIORITIES.map(move |priority| (owner.pid, priority))) {
                     // Most left nothing here.
                     let _none = filter(program, index, priority, owner).detach();
                 }

@@ -3,7 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process;
+
+use crate::owner::Owner;
 
 /// One empty file a living owner of clsact filters, named after its process.
 const DIRECTORY: &str = "/run/lowtide/clsact";
@@ -15,7 +16,7 @@ pub(crate) struct Note(PathBuf);
 impl Note {
     /// Leaves the note. Without a writable /run filters still fall silent; they are only not removed.
     pub(crate) fn leave() -> Note {
-        let note = Path::new(DIRECTORY).join(process::id().to_string());
+        let note = Path::new(DIRECTORY).join(Owner::this().to_string());
         let _unwritable = fs::create_dir_all(DIRECTORY).and_then(|()| fs::write(&note, ""));
         Note(note)
     }
@@ -28,14 +29,14 @@ impl Drop for Note {
 }
 
 /// The owners that left a note and are dead.
-pub(crate) fn dead_owners() -> Vec<u32> {
+pub(crate) fn dead_owners() -> Vec<Owner> {
     let notes = fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
-    notes.filter_map(|n| n.file_name().to_str()?.parse().ok()).filter(|pid: &u32| !Path::new(&format!("/proc/{pid}")).exists()).collect()
+    notes.filter_map(|n| n.file_name().to_str()?.parse().ok()).filter(|owner: &Owner| !owner.is_alive()).collect()
 }
 
 /// Their filters are gone from every namespace we can see.
-pub(crate) fn forget(owners: &[u32]) {
-    for pid in owners {
-        let _gone = fs::remove_file(Path::new(DIRECTORY).join(pid.to_string()));
+pub(crate) fn forget(owners: &[Owner]) {
+    for owner in owners {
+        let _gone = fs::remove_file(Path::new(DIRECTORY).join(owner.to_string()));
     }
 }

@@ -9,6 +9,7 @@ mod interfaces;
 mod leftovers;
 mod load;
 pub mod other_program;
+mod owner;
 pub mod probe;
 mod send;
 mod send_load;

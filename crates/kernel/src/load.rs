@@ -46,7 +46,7 @@ impl Programs {
                 )
             })
         };
-        let links = vec![attach("receive")?, attach("connection")?];
+        let links = vec![attach("receive")?, attach("connection")?, attach("released")?];
         let programs = Programs { object, _links: links };
         let member = dir.as_raw_fd().to_ne_bytes();
         programs
@@ -161,11 +161,16 @@ pub(crate) fn finish(mut open: OpenObject) -> Result<Object> {
 /// The verifier's log level (bpf(2): 1 what it follows, 2 every state, 4 its statistics); libbpf prints what it says.
 const LOG: &str = "LOWTIDE_VERIFIER_LOG";
 
+/// Bytes of it that are kept; a refusal takes less. A run that lasts for weeks may hear the same warning every second.
+const MOST_SAID: usize = 1 << 20;
+
 /// What libbpf has said: on a refusal that is a screen of registers, of which one line is for people.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 fn overhear(_level: PrintLevel, text: String) {
-    if let Ok(mut said) = SAID.lock() {
+    if let Ok(mut said) = SAID.lock()
+        && said.len() < MOST_SAID
+    {
         *said += &text;
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Child;
+use std::thread;
 
 use anyhow::Context;
 use lowtide_kernel::cgroup::{self, Group};
@@ -45,8 +46,13 @@ impl Managed {
             What::Cgroup(path, _) => Group::open(path)?,
             _ => Group::create(&config.name).context(REFUSES)?,
         };
-        let receiver = Receiver::attach(group.path(), config).context(REFUSES)?;
-        let mut sender = Sender::attach(group.path(), config).map_err(|e| format!("{e:#}"));
+        // Side by side: each waits for the kernel's verifier.
+        let (receiver, mut sender) = thread::scope(|scope| {
+            let sender = scope.spawn(|| Sender::attach(group.path(), config).map_err(|e| format!("{e:#}")));
+            let receiver = Receiver::attach(group.path(), config).context(REFUSES);
+            (receiver, sender.join().unwrap_or_else(|_| Err("the thread that attached it has failed".to_owned())))
+        });
+        let receiver = receiver?;
         if let Err(why) = &sender {
             super::say(format_args!("uploads are NOT held back: {why}"));
         }

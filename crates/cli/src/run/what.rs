@@ -26,6 +26,7 @@ impl What {
             if !Path::new(&format!("/proc/{pid}")).exists() {
                 bail!("--pid {pid}: there is no such process");
             }
+            cgroup::may_manage(pid).with_context(|| format!("--pid {pid}"))?;
             return Ok(What::Process(pid));
         }
         if let Some(path) = &args.cgroup {
@@ -39,7 +40,10 @@ impl What {
         let root = cgroup::v2_root()?;
         // As systemctl has it, a name without a kind is a service's.
         match find(&root, unit).or_else(|| find(&root, &format!("{unit}.service"))) {
-            Some(path) => Ok(What::Cgroup(path, unit.clone())),
+            Some(path) => {
+                cgroup::Group::open(&path).with_context(|| format!("--unit {unit}"))?;
+                Ok(What::Cgroup(path, unit.clone()))
+            }
             None => bail!("--unit {unit}: no cgroup of this name below {}: is it running? (systemctl status {unit})", root.display()),
         }
     }
