@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(seen, [false, false, false, false, false, false, true]);
     }
 
-    /// 10 Mbit/s, 40 ms, 1500 bytes: 33.3 segments (H.3).
+    /// 10 Mbit/s, 40 ms, 1500 bytes: 33.3 segments, rounded up (Linux tcp_bbr.c, bbr_bdp).
     #[test]
     fn bandwidth_delay_product_rounds_up() {
         let rtt = Some(Span::from_millis(40));

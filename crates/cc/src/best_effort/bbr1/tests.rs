@@ -1,4 +1,4 @@
-//! BBRv1 against the checks of its spec sheet (H.3).
+//! BBRv1 against Linux tcp_bbr.c: start-up, drain, the cycle of gains, the probe of the RTT.
 
 use proptest::prelude::*;
 

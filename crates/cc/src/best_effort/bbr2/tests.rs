@@ -1,4 +1,4 @@
-//! BBRv2 against the checks of its spec sheet (H.4).
+//! BBRv2 against google/bbr tcp_bbr2.c (v2alpha): the bounds learned from loss, the probing cycle.
 
 use proptest::prelude::*;
 

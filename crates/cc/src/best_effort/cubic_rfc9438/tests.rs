@@ -1,4 +1,4 @@
-//! RFC 9438's CUBIC against rivals.md H.2 and its tests 2 and 4.
+//! The window of RFC 9438 §4 checked against its equations, HyStart++ against RFC 9406 §4.2.
 
 use super::*;
 use crate::reno_base::testing::{ack, avoiding, episode, starting};

@@ -1,4 +1,4 @@
-//! H-TCP against rivals.md H.6 and the ns-3 row of H.0.1.
+//! H-TCP against Linux tcp_htcp.c: alpha, beta and the time since the last loss.
 
 use super::*;
 use crate::events::Cause;
