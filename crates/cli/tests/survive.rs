@@ -403,9 +403,9 @@ fn a_namespace_with_the_number_of_an_earlier_one_is_covered() {
     let mut command = lowtide(&["run", "--quiet", "--name", "again", "--", "sh", "-c", &format!("while {inside}; do read next; done")]);
     let mut run = Running::of(command.stdin(Stdio::piped()));
     let all = fs::read_dir("/sys/class/net").expect("/sys").count() as u64 + 1;
-    let mut numbers = Vec::new();
-    // Until a number comes again; the second half of a minute has never been needed.
-    while numbers.len() < 60 && !numbers.iter().skip(1).any(|n| Some(n) == numbers.first()) {
+    let mut numbers: Vec<String> = Vec::new();
+    // Until a number comes again, whichever: other programs take and free numbers meanwhile. Half a minute has always been enough.
+    while numbers.len() < 60 && !numbers.split_last().is_some_and(|(last, before)| before.contains(last)) {
         numbers.push(run.line());
         wait("its loopback", || managed("again")["interfaces"] == all);
         say(&mut run, "go\n");
