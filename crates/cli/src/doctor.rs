@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use lowtide_kernel::cgroup::Group;
+use lowtide_kernel::check::sending_verified;
 use lowtide_kernel::probe::{Feature, Features};
 use lowtide_kernel::{Config, Receiver, Verified};
 use serde::Serialize;
@@ -44,11 +45,12 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if report.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Loads and attaches to an empty group, and takes it all away again: the only certain answer.
+/// Loads and attaches to an empty group, and takes it all away again: the only certain answer. The sending programs are only loaded: with
+/// their attachment, connections of runs that died would change.
 fn attempt() -> anyhow::Result<Vec<Verified>> {
     let group = Group::create("doctor")?;
     let receiver = Receiver::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() })?;
-    Ok(receiver.verified())
+    Ok([receiver.verified(), sending_verified(&Config::default())?].concat())
 }
 
 fn text(report: &Report) -> String {

@@ -90,6 +90,47 @@ fn a_connection_that_is_open_is_taken_over_with_its_process_and_given_back() {
     assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {other} 1000"), "what it asked for, and what it had");
 }
 
+/// A group that outlives the run.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    fn new() -> Group {
+        let root = lowtide_kernel::cgroup::v2_root().expect("it can manage");
+        let group = Group(root.join(format!("of-test-send-{}", std::process::id())));
+        fs::create_dir(&group.0).expect("a group");
+        group
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It is empty only when its processes are gone.
+        (0..100).any(|_| fs::remove_dir(&self.0).is_ok() || (thread::sleep(Duration::from_millis(20)), false).1);
+    }
+}
+
+#[test]
+fn a_control_that_was_asked_for_under_lowtide_comes_when_the_run_ends() {
+    if !can_manage("a_control_that_was_asked_for_under_lowtide_comes_when_the_run_ends") {
+        return;
+    }
+    let group = Group::new();
+    let run = Running::of(&mut lowtide(&["run", "--cgroup", &group.0.display().to_string()]));
+    let name = format!("lowtide_{}", run.child.id());
+    let is_managed = || String::from_utf8_lossy(&output(&["status", "--json"]).stdout).contains("of-test-send");
+    assert!((0..250).any(|_| (thread::sleep(Duration::from_millis(20)), is_managed()).1), "it does not begin");
+    let procs = group.0.join("cgroup.procs").display().to_string();
+    let (mut ends, mut input) = both_ends(&["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &procs]);
+    let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("every Linux has it");
+    assert_eq!(ends.line(), format!("{name} {name}"));
+    assert_eq!(ask(&mut ends, &mut input, "reno"), format!("{name} {name} 1000"));
+    run.kill("-INT");
+    assert_eq!(run.code(), Some(0));
+    assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {} 1000", default.trim()));
+    drop(input);
+    assert_eq!(ends.code(), Some(0));
+}
+
 #[test]
 fn connections_of_a_killed_run_go_on_and_the_next_run_gives_them_the_default() {
     if !can_manage("connections_of_a_killed_run_go_on_and_the_next_run_gives_them_the_default") {

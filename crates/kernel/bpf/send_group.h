@@ -64,7 +64,6 @@ int refuse(struct bpf_sockopt *ctx)
 	struct send_totals *g = totals();
 	struct bpf_sock *sk = ctx->sk;
 	struct origin *origin;
-	char *wanted = ctx->optval;
 	int length = ctx->optlen;
 
 	if (ctx->level != SOL_TCP || ctx->optname != TCP_CONGESTION) {
@@ -74,8 +73,10 @@ int refuse(struct bpf_sockopt *ctx)
 	}
 	origin = sk ? bpf_sk_storage_get(&send_origins, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	if (origin) {
-		for (int i = 0; i < TCP_CA_NAME_MAX - 1; i++)
-			origin->control[i] = i < length && (void *)(wanted + i + 1) <= ctx->optval_end ? wanted[i] : 0;
+		__builtin_memset(origin->control, 0, sizeof(origin->control));
+		// Not byte by byte: the verifier would follow each length. The kernel keeps at least 32 bytes (BPF_SOCKOPT_KERN_BUF_SIZE).
+		if (length > 0)
+			bpf_probe_read_kernel(origin->control, length < TCP_CA_NAME_MAX ? length : TCP_CA_NAME_MAX - 1, ctx->optval);
 	}
 	if (g)
 		g->refused++;

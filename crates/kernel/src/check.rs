@@ -1,4 +1,5 @@
-//! The outgoing program under BPF_PROG_TEST_RUN: a packet in, a packet out, no network. For tests and measurements.
+//! The programs without a group: what the verifier followed of them, and the outgoing one under BPF_PROG_TEST_RUN (a packet in, a packet
+//! out, no network). For tests, measurements and `doctor`.
 
 use std::ffi::OsStr;
 
@@ -7,7 +8,19 @@ use libbpf_rs::{Object, ProgramInput};
 
 use crate::attach::Config;
 use crate::load;
+use crate::send_load;
+use crate::send_wire::Settings;
 use crate::stats::Verified;
+
+/// What loading the sending programs of a group took the kernel's verifier. They are attached to nothing, their control is not registered.
+///
+/// # Errors
+/// The kernel refuses them.
+pub fn sending_verified(config: &Config) -> Result<Vec<Verified>> {
+    let (target_ns, profile) = config.target.parts();
+    let settings = Settings { name: "lowtide_check", target_ns, profile, cgroup: 0, owned: true, alone: false };
+    Ok(load::verified(&send_load::load(&settings, |program| program != "users")?))
+}
 
 /// The programs in the kernel, attached to nothing.
 #[derive(Debug)]
