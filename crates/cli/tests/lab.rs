@@ -2,7 +2,6 @@
 //! without it each test says that it was skipped.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -32,8 +31,7 @@ fn scenario(dir: &Path, queue: &str, flows: &str) -> String {
 fn root(test: &str) -> bool {
     let ready = lowtide_lab::site::ready();
     if let Err(e) = &ready {
-        // Not eprintln: the test harness would swallow it.
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {e:#}");
+        lowtide_testing::skip(test, &format!("{e:#}"));
     }
     ready.is_ok()
 }

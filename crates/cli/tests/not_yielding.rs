@@ -15,6 +15,7 @@ use common::{Running, can_manage, lowtide, output};
 use lowtide_kernel::other_program::{OtherProgram, Verdict};
 use lowtide_lab::netns::Namespace;
 use lowtide_lab::server::Server;
+use lowtide_testing::skip;
 use nix::net::if_::if_nametoindex;
 
 const SERVER: &str = "10.78.0.2";
@@ -180,7 +181,7 @@ fn a_multipath_connection_is_left_alone_and_counted_once_an_end() {
         return;
     }
     if !Path::new("/proc/sys/net/mptcp/enabled").exists() || Command::new("python3").arg("-V").output().is_err() {
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no Multipath TCP in this kernel, or no python3");
+        skip(test, "no Multipath TCP in this kernel, or no python3");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

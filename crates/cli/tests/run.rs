@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use common::{Running, can_manage, lowtide, output};
+use lowtide_testing::skip;
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -234,7 +235,7 @@ fn with_capabilities_and_a_group_of_its_own_a_user_who_is_not_root_manages() {
     let output = Command::new("sh").args(["-c", &script]).arg(&copy).env("XDG_RUNTIME_DIR", folder.path()).output().expect("sh starts");
     fs::remove_dir(&group).expect("it is empty again");
     if stderr(&output).contains("setpriv:") {
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {}", stderr(&output));
+        skip(test, &stderr(&output));
         return;
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -274,7 +275,7 @@ fn with_capabilities_a_user_manages_their_own_group_and_process_and_nobody_elses
     ];
     groups.iter().for_each(|group| fs::remove_dir(group).expect("it is empty"));
     if stderr(&own).contains("setpriv:") {
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {}", stderr(&own));
+        skip(test, &stderr(&own));
         return;
     }
     assert!(stderr(&own).contains("nothing was received"), "{}", stderr(&own));

@@ -20,6 +20,7 @@ use lowtide_lab::path::PathConfig;
 use lowtide_lab::server::Server;
 use lowtide_lab::site::{SERVER, Site};
 use lowtide_net::{ImpairConfig, QueueConfig, droptail};
+use lowtide_testing::skip;
 use lowtide_units::{Rate, Span};
 
 /// What the receiver lets a server have in flight on this line alone stays below it; the kernel's own window does not.
@@ -91,7 +92,7 @@ impl Capture {
 
     fn of(space: &Namespace, interface: &str, folder: &Path, test: &str) -> Option<Capture> {
         if Command::new("tshark").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no tshark");
+            skip(test, "no tshark");
             return None;
         }
         let file = folder.join("server.pcapng");

@@ -2,7 +2,6 @@
 #![expect(clippy::print_stderr, reason = "what was measured is shown where a test fails")]
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,8 +32,7 @@ fn path(mbps: f64) -> PathConfig {
 fn root() -> bool {
     let ready = ready();
     if let Err(e) = &ready {
-        // Not eprintln: the test harness would swallow it.
-        let _ = writeln!(io::stderr(), "SKIPPED, the laboratory cannot run here: {e:#}");
+        lowtide_testing::skip("the laboratory", &format!("{e:#}"));
     }
     ready.is_ok()
 }

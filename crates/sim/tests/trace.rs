@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -32,8 +31,7 @@ fn tshark(capture: &Path) -> Option<BTreeMap<String, u64>> {
         command.args(["-o", check]);
     }
     let Ok(output) = command.output() else {
-        // Not eprintln: the test harness would swallow it.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: no tshark here (make setup installs it)");
+        lowtide_testing::skip("what Wireshark says", "no tshark here (make setup installs it)");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
