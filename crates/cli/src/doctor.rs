@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lowtide_kernel::cgroup::Group;
 use lowtide_kernel::check::sending_verified;
-use lowtide_kernel::probe::{Feature, Features};
+use lowtide_kernel::features::{Feature, Features};
 use lowtide_kernel::{Config, Receiver, Verified};
 use serde::Serialize;
 

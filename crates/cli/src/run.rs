@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use lowtide_kernel::probe::Features;
+use lowtide_kernel::features::Features;
 use lowtide_kernel::{Config, Target};
 
 use self::manage::Managed;
@@ -28,7 +28,7 @@ use self::what::What;
 use crate::doctor;
 use crate::hierarchy;
 use crate::human;
-use crate::share::Group;
+use crate::status_socket::Group;
 
 const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
        lowtide run [OPTIONS] --pid N | --cgroup PATH | --unit NAME.service";

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::human;
-use crate::share::{self, Direction, Flow, Group, Sending};
+use crate::status_socket::{self, Direction, Flow, Group, Sending};
 use crate::stdout;
 
 /// What lowtide manages now: groups, connections, delay and window
@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
-    let groups = share::read()?;
+    let groups = status_socket::read()?;
     match args.json {
         true => stdout::line(serde_json::to_string_pretty(&groups)?)?,
         false => stdout::print(table(&groups))?,

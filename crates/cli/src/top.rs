@@ -14,7 +14,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 
 use self::model::Model;
 use crate::lab::interrupt;
-use crate::share;
+use crate::status_socket;
 
 /// How soon a signal is noticed.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -48,7 +48,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn look(model: &mut Model) -> anyhow::Result<()> {
-    model.update(share::read()?);
+    model.update(status_socket::read()?);
     Ok(())
 }
 

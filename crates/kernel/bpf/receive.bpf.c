@@ -7,7 +7,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "types.h"
-#include "mark.h"
+#include "dscp.h"
 #include "parse.h"
 #include "publish.h"
 #include "state.h"
@@ -243,7 +243,7 @@ INLINE int transmit(struct __sk_buff *skb)
 	struct flow *f;
 
 	if (config.dscp_le)
-		mark(skb);
+		set_dscp_le(skb);
 	if (!sk || !remembers(skb))
 		return -1; // TC_ACT_UNSPEC, TCX_NEXT
 	f = bpf_sk_storage_get(&flow_states, sk, 0, 0);

@@ -16,9 +16,9 @@ use libbpf_rs::{TC_EGRESS, TcHook, TcHookBuilder};
 use nix::net::if_::if_nameindex;
 use nix::sched::{CloneFlags, setns};
 
-use crate::leftovers::{self, Note};
+use crate::features;
 use crate::owner::Owner;
-use crate::probe;
+use crate::stale_clsact::{self, Note};
 
 /// Our place among the clsact filters of an interface: before all others, which may end the chain. Of filters of one priority the
 /// kernel runs the latest first. Where the first place has a filter of another kind, the next is taken.
@@ -28,7 +28,7 @@ const HANDLE: u32 = 0x6c << 24;
 
 /// Whether this kernel has tcx (since 6.6).
 pub(crate) fn has_tcx() -> bool {
-    probe::kernel_version() >= (6, 6)
+    features::kernel_version() >= (6, 6)
 }
 
 /// The egress program's attachments, by namespace (inode) and interface index.
@@ -51,7 +51,7 @@ impl Interfaces {
     /// Attaches `program` wherever it is missing: in our own namespace and in those of `processes`.
     pub(crate) fn cover(&mut self, program: BorrowedFd<'_>, processes: &[u32]) -> Result<()> {
         // A tcx link dies with us; a filter does not.
-        let dead = if has_tcx() { Vec::new() } else { leftovers::dead_owners() };
+        let dead = if has_tcx() { Vec::new() } else { stale_clsact::dead_owners() };
         if !has_tcx() {
             self.note.get_or_insert_with(Note::leave);
         }
@@ -70,7 +70,7 @@ impl Interfaces {
                 _ => {}
             }
         }
-        leftovers::forget(&dead);
+        stale_clsact::forget(&dead);
         Ok(())
     }
 

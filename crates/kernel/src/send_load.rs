@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use anyhow::{Context, Result, anyhow};
 use libbpf_rs::{Link, MapCore, Object, OpenObject};
 
+use crate::features;
 use crate::load;
-use crate::probe;
 use crate::send_wire::{self, NAME_BYTES, Settings};
 
 /// What clang made of bpf/send.bpf.c.
@@ -20,7 +20,7 @@ const LINK_FLAG: u32 = 1 << 13;
 
 /// Whether a registration is a link.
 pub(crate) fn has_links() -> bool {
-    probe::kernel_version() >= (6, 4)
+    features::kernel_version() >= (6, 4)
 }
 
 /// The object in the kernel, registered and attached nowhere: the programs that `wanted` names, and the control if it wants `lowtide_init`.

@@ -8,7 +8,7 @@ use rand::{Rng, RngCore, SeedableRng};
 
 /// None, and a loud word, where BPF cannot be loaded.
 fn bench() -> Option<Bench> {
-    let features = lowtide_kernel::probe::Features::detect();
+    let features = lowtide_kernel::features::Features::detect();
     if let Some(missing) = features.missing().next() {
         skip("the programs", &format!("{} is missing ({}); {}", missing.name, missing.detail, missing.remedy));
         return None;

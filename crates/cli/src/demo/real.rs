@@ -1,7 +1,7 @@
 //! The demo's acts in the laboratory: real programs, real stacks. Draws nothing.
 
 use anyhow::{Context, Result, bail};
-use lowtide_kernel::probe::Features;
+use lowtide_kernel::features::Features;
 use lowtide_lab::run::{self, Options, Outcome, Trace};
 use lowtide_lab::{measure, plan};
 

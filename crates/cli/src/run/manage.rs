@@ -19,7 +19,7 @@ use super::child;
 use super::meter::Meter;
 use super::signals::{self, Arrived, Signals};
 use super::what::{Origins, What};
-use crate::share::{self, Sending, Server};
+use crate::status_socket::{self, Sending, Server};
 
 /// How often interfaces that are new are looked for, and rates measured. Milliseconds.
 const TICK_MS: u16 = 1000;
@@ -41,7 +41,7 @@ impl Managed {
     /// Makes or opens the group and attaches; processes that run already are moved last.
     pub fn start(what: &What, config: &Config) -> anyhow::Result<Managed> {
         cgroup::remove_leftovers();
-        share::remove_leftovers(&share::folder());
+        status_socket::remove_leftovers(&status_socket::folder());
         let group = match what {
             What::Cgroup(path, _) => Group::open(path)?,
             _ => Group::create(&config.name).context(REFUSES)?,
@@ -56,7 +56,7 @@ impl Managed {
         if let Err(why) = &sender {
             super::say(format_args!("uploads are NOT held back: {why}"));
         }
-        let server = Server::open(&share::folder())?;
+        let server = Server::open(&status_socket::folder())?;
         let origins = match what {
             What::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
             _ => None,

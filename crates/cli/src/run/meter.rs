@@ -10,7 +10,7 @@ use lowtide_units::{Rate, Span};
 use serde::Serialize;
 
 use super::manage::Managed;
-use crate::share::{Direction, Flow, Group, Sending, WORTH_TELLING};
+use crate::status_socket::{Direction, Flow, Group, Sending, WORTH_TELLING};
 
 /// What is due without being asked for is due this often; a rate is never over less than `SHORTEST`.
 const TICK: Duration = Duration::from_millis(1000);

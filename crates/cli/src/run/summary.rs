@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::user::Caller;
 use crate::human;
-use crate::share::{Group, Sending, WORTH_TELLING};
+use crate::status_socket::{Group, Sending, WORTH_TELLING};
 
 /// The JSON of `--json`; fields are only ever added.
 #[derive(Debug, Default, Serialize)]

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 
 use crate::human;
-use crate::share::{Flow, Group};
+use crate::status_socket::{Flow, Group};
 
 /// Looks kept a flow: more than a wide terminal has columns for.
 const KEPT: usize = 240;

@@ -10,7 +10,7 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table, T
 
 use super::model::{self, Column, Model, Past};
 use crate::human;
-use crate::share::Direction;
+use crate::status_socket::Direction;
 
 /// Columns of a small graph in the table.
 const GRAPH: usize = 8;
@@ -164,7 +164,7 @@ fn large_graph(frame: &mut Frame, area: Rect, values: &VecDeque<u64>, least: u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::share::{Flow, Group};
+    use crate::status_socket::{Flow, Group};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Lower Effort (RFC 8622) on what a group sends, whatever the protocol and whenever its sockets were opened. Knows no flow.
-#ifndef LOWTIDE_MARK_H
-#define LOWTIDE_MARK_H
+#ifndef LOWTIDE_DSCP_H
+#define LOWTIDE_DSCP_H
 
 #include "parse.h"
 
@@ -16,8 +16,8 @@ struct {
 	__type(value, u32);
 } members SEC(".maps");
 
-// The header's first two bytes with the mark in them.
-INLINE u16 marked(u16 head)
+// The header's first two bytes with that code point in them.
+INLINE u16 with_dscp_le(u16 head)
 {
 	u8 *byte = (u8 *)&head, class;
 
@@ -31,7 +31,7 @@ INLINE u16 marked(u16 head)
 	return head;
 }
 
-INLINE void mark(struct __sk_buff *skb)
+INLINE void set_dscp_le(struct __sk_buff *skb)
 {
 	struct segment s = {};
 	int network;
@@ -40,7 +40,7 @@ INLINE void mark(struct __sk_buff *skb)
 	if (bpf_skb_under_cgroup(skb, &members, 0) != 1 || load(skb, 0, s.first, FIRST))
 		return;
 	from = *(u16 *)s.first;
-	to = marked(from);
+	to = with_dscp_le(from);
 	network = network_offset(skb, &s);
 	if (to == from || network < 0)
 		return;
