@@ -5,7 +5,7 @@ use crate::best_effort::{
 };
 use crate::controller::{Controller, Start};
 use crate::params::{ParamError, Params};
-use crate::scavenger::{ledbat, ledbat_dynamic, ledbat_pp, libutp, tcp_lp, tcp_lp_linux, tcp_nice};
+use crate::scavenger::{ledbat, ledbat_dynamic, ledbat_pp, libutp, lowtide, tcp_lp, tcp_lp_linux, tcp_nice};
 
 /// An algorithm's `build`.
 type Construct = fn(&Params, &Start) -> Result<Box<dyn Controller>, ParamError>;
@@ -100,6 +100,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::Scavenger,
         preset: "enhanced = true",
         construct: ledbat_pp::build,
+    },
+    Algorithm {
+        name: "lowtide",
+        summary: "ours: holds a queue of milliseconds, leaves at any larger one, returns when the line is free",
+        source: "docs/algorithms/lowtide.md",
+        kind: Kind::Scavenger,
+        preset: "",
+        construct: lowtide::build,
     },
     Algorithm {
         name: "bbr1",

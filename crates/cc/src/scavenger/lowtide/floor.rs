@@ -1,0 +1,160 @@
+//! FLOOR: nearly silent. Pairs of packets show whether the line is free, busy, held by one of our kind, or slower than before.
+
+use super::arithmetic::{bytes_in, ratio, shuffle};
+use super::{Lowtide, State};
+use crate::events::Ack;
+
+/// Samples that a first visit takes; relapses take 2, 4, 8 times as many.
+const SAMPLES: u32 = 4;
+/// Relapses beyond this change nothing.
+const LEVELS: u32 = 8;
+/// The shortest and the longest hold.
+const HOLD_LEAST: u64 = 200_000;
+const HOLD_MOST: u64 = 8_000_000;
+
+/// What the visit has found.
+#[derive(Debug)]
+pub struct Floor {
+    /// Relapses in a row.
+    pub level: u32,
+    /// Somebody was met, the first sample aside: our own queue may still have been in its way.
+    pub met: bool,
+    /// A queue before this is a relapse.
+    pub relapse_until: u64,
+    /// The rate at which we left.
+    pub left_at: u64,
+    /// What was sent before this many bytes were delivered says nothing.
+    mark: u64,
+    hold_until: u64,
+    samples: u32,
+    /// One bit a sample: busy.
+    busy: u32,
+    least: u64,
+    most: u64,
+    queues: [u64; 8],
+    random: u64,
+}
+
+impl Floor {
+    pub fn new(seed: u64) -> Floor {
+        Floor {
+            level: 0,
+            met: false,
+            relapse_until: 0,
+            left_at: 0,
+            mark: 0,
+            hold_until: 0,
+            samples: 0,
+            busy: 0,
+            least: u64::MAX,
+            most: 0,
+            queues: [0; 8],
+            random: seed | 1,
+        }
+    }
+
+    fn take(&mut self, rtt: u64, queue: u64) {
+        (self.least, self.most) = (self.least.min(rtt), self.most.max(rtt));
+        self.queues.rotate_right(1);
+        self.queues[0] = queue;
+    }
+}
+
+impl Lowtide {
+    /// Leaves the line to others. `relapse`: a probe has just found them.
+    pub(super) fn yield_line(&mut self, ack: &Ack, relapse: bool) {
+        let (s, floor) = (&self.signals, &mut self.floor);
+        floor.level = if relapse || s.now < floor.relapse_until { (floor.level + 1).min(LEVELS) } else { 0 };
+        if self.state != State::Probe {
+            floor.left_at = s.rate;
+        }
+        floor.random = shuffle(floor.random);
+        (floor.met, floor.samples, floor.busy) = (false, 0, 0);
+        (floor.least, floor.most) = (u64::MAX, 0);
+        floor.mark = ack.delivered + ack.in_flight;
+        // Up to half more at random: two of ours that left together must not come back together.
+        let hold = ((10 * s.base).max(HOLD_LEAST) << floor.level) / 1024 * (1024 + floor.random % 512);
+        floor.hold_until = s.now + hold.min(HOLD_MOST.max(10 * s.base));
+        (self.state, self.calm) = (State::Floor, 0);
+    }
+
+    /// The window of FLOOR in bytes, below one segment: 1.2 % of the line. The first samples of a first visit come as fast as they can.
+    pub(super) fn floor_window(&self) -> u64 {
+        let s = &self.signals;
+        let most = s.mss * 9 / 10;
+        if self.floor.level == 0 && self.floor.samples < SAMPLES {
+            return most;
+        }
+        (bytes_in(s.line_rate(), s.srtt) / 1000 * 12).clamp((s.mss / 100).min(most), most)
+    }
+
+    pub(super) fn in_floor(&mut self, ack: &Ack, rtt: u64) {
+        if ack.prior_delivered < self.floor.mark {
+            return;
+        }
+        let queue = rtt - self.signals.base;
+        self.floor.take(rtt, queue);
+        let busy = queue > self.signals.free() && !(self.floor.samples >= 2 && self.line_is_slower(self.floor.left_at));
+        let floor = &mut self.floor;
+        floor.met |= busy && floor.samples > 0;
+        floor.busy = (floor.busy << 1) | u32::from(busy);
+        floor.samples = floor.samples.saturating_add(1);
+        self.leave_floor();
+    }
+
+    fn leave_floor(&mut self) {
+        let (s, floor) = (&self.signals, &self.floor);
+        let wanted = SAMPLES << floor.level.min(3);
+        let recent = floor.busy & (u32::MAX >> (32 - wanted));
+        let tolerated = if s.jitter() > 1_000 { wanted / 4 } else { wanted / 8 };
+        let friend = self.meets_a_friend();
+        let at_once = floor.level == 0 && floor.samples >= 3 && (!floor.met || friend);
+        let after_hold = s.now >= floor.hold_until && floor.samples >= wanted && (recent.count_ones() <= tolerated || friend);
+        if !at_once && !after_hold {
+            return;
+        }
+        if floor.met && friend {
+            self.join_a_friend();
+        } else {
+            self.begin_probe();
+        }
+    }
+
+    /// One of our kind holds a small, steady queue: enter its law from two packets. A probe would drive both above the alarm.
+    fn join_a_friend(&mut self) {
+        self.signals.queue = self.floor.queues[0];
+        let round_trip = self.signals.base + self.signals.queue;
+        self.enter_law(super::arithmetic::rate_of(2 * self.signals.mss, round_trip));
+        self.set_window(2 * self.signals.mss);
+    }
+
+    fn meets_a_friend(&self) -> bool {
+        let (s, floor) = (&self.signals, &self.floor);
+        let count = floor.samples.min(SAMPLES << floor.level.min(1));
+        if count < 3 {
+            return false;
+        }
+        let queues = &floor.queues[..count as usize];
+        let (least, most) = queues.iter().fold((u64::MAX, 0), |(least, most), &queue| (queue.min(least), queue.max(most)));
+        // Between 0.6 T and 0.85 T2, and within 1.5 ms.
+        least > s.knee * 3 / 5 + s.serialisation && most < s.alarm * 17 / 20 && most - least < 1_500 + 2 * s.jitter() + s.serialisation
+    }
+
+    /// Whether `rate` is all that the line has now. With r = μ / rate, a slow line delays both packets of a pair, together by
+    /// (2r − 1) packets' times, a fair queue that serves somebody else in turn only by r. Where the jitter hides the difference a slow line is
+    /// assumed.
+    pub(super) fn line_is_slower(&self, rate: u64) -> bool {
+        let (s, floor) = (&self.signals, &self.floor);
+        let r = ratio(s.line_rate(), rate).min(1 << 20);
+        if r < 269 || s.jitter() * 1024 > (r - 256) * s.serialisation {
+            return true;
+        }
+        if floor.samples < 3 {
+            return false;
+        }
+        let delay = floor.least.saturating_sub(s.base) << 8;
+        let spread = (floor.most - floor.least) << 8;
+        // Between 1.5 r − 0.7 and 2 r − 0.3 packets' times, and within 0.3.
+        delay > (r * 3 / 2 - 179) * s.serialisation && delay < (2 * r - 77) * s.serialisation && spread < 77 * s.serialisation
+    }
+}

@@ -1,0 +1,121 @@
+//! START and PROBE: growth by doubling until a queue appears or, in PROBE, most of the known rate is reached; then a measurement.
+
+use super::arithmetic::{bytes_in, rate_of};
+use super::{Lowtide, State};
+use crate::events::Ack;
+
+/// A queue that ends growth: 1.5 ms, three fifths of the least T.
+const QUEUE_ENDS: u64 = 1_500;
+
+/// How far a probe is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Probe {
+    step: Step,
+    /// The step ends with what is sent after this many bytes were delivered.
+    mark: u64,
+    /// Delivered when the measurement began, and when that was.
+    delivered: u64,
+    since: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Step {
+    #[default]
+    Growing,
+    /// A queue has appeared: the window stays for a round trip, and the rate is measured.
+    Judging,
+    /// The cap is reached: a round trip passes until what was sent with it is acknowledged.
+    Filling,
+    /// Another one measures.
+    Measuring,
+}
+
+impl Lowtide {
+    pub(super) fn begin_probe(&mut self) {
+        (self.state, self.probe) = (State::Probe, Probe::default());
+        self.set_window(4 * self.signals.mss);
+        self.signals.forget_rate();
+    }
+
+    /// START and PROBE, each acknowledgement.
+    pub(super) fn grow(&mut self, ack: &Ack) {
+        match self.probe.step {
+            Step::Growing => self.double(ack),
+            Step::Judging if ack.prior_delivered >= self.probe.mark => {
+                let rate = self.measured(ack);
+                self.signals.rate = rate;
+                self.judge(ack, rate);
+            }
+            Step::Filling if ack.prior_delivered >= self.probe.mark => self.measure(Step::Measuring, ack),
+            Step::Measuring if ack.prior_delivered >= self.probe.mark => {
+                let (rate, line) = (self.measured(ack), self.signals.line_rate());
+                if rate > line / 100 * 79 {
+                    // All that was sent came through: the line is what it was.
+                    self.enter_law(line);
+                } else {
+                    self.signals.rate = rate;
+                    self.judge(ack, rate);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn double(&mut self, ack: &Ack) {
+        let s = &self.signals;
+        let probing = self.state == State::Probe;
+        let most = QUEUE_ENDS + 2 * s.jitter() + if probing { s.knee / 2 } else { 0 };
+        let queue = s.queue_of_last(if self.window < 8 * s.mss { 2 } else { 4 });
+        let somebody = queue > most.max(s.serialisation * 6 / 5) || (ack.lost > 0 && queue > most / 2) || (probing && ack.ce > 0);
+        if somebody && probing {
+            return self.measure(Step::Judging, ack);
+        }
+        if somebody {
+            return self.end_start();
+        }
+        self.set_window(self.window + ack.acked);
+        if !probing {
+            return;
+        }
+        // 0.85 of the line: the rest shows whether somebody else has it.
+        let cap = (bytes_in(self.signals.line_rate(), self.signals.base) / 20 * 17).max(4 * self.signals.mss);
+        if self.window >= cap {
+            self.set_window(cap);
+            self.measure(Step::Filling, ack);
+        }
+    }
+
+    fn measure(&mut self, step: Step, ack: &Ack) {
+        self.probe = Probe { step, mark: ack.delivered + ack.in_flight, delivered: ack.delivered, since: self.signals.now };
+    }
+
+    fn measured(&self, ack: &Ack) -> u64 {
+        rate_of(ack.delivered - self.probe.delivered, self.signals.now.saturating_sub(self.probe.since))
+    }
+
+    /// The first queue of a connection is taken for its own.
+    fn end_start(&mut self) {
+        let s = &mut self.signals;
+        let queue = s.queue_of_last(1);
+        let rate = s.sample_rate().max(s.rate).max(rate_of(self.window / 2, s.base + queue));
+        s.queue = queue;
+        s.raise_line_rate(rate);
+        self.enter_law(rate);
+    }
+
+    /// With at least 0.6 of the line the queue was our own doing, or nobody's who would give way.
+    fn judge(&mut self, ack: &Ack, rate: u64) {
+        if rate >= self.signals.line_rate() / 10 * 6 {
+            self.signals.queue = self.signals.queue_of_last(1);
+            // A queue below the rate known before: somebody may be there, and an alarm soon is a relapse.
+            self.floor.met = true;
+            return self.enter_law(rate);
+        }
+        self.floor.left_at = rate;
+        if self.line_is_slower(rate) {
+            self.signals.lower_line_rate(rate);
+            return self.enter_law(rate);
+        }
+        self.yield_line(ack, true);
+    }
+}

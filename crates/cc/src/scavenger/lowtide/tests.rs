@@ -1,0 +1,147 @@
+//! The states and what moves it from one to the next, on a path whose RTT the test says.
+
+use super::*;
+use lowtide_units::Time;
+
+const MSS: u64 = 1448;
+/// RTT 50 ms, in µs.
+const BASE: u64 = 50_000;
+
+struct Path {
+    cc: Lowtide,
+    now: u64,
+    delivered: u64,
+}
+
+impl Path {
+    fn new() -> Path {
+        Path { cc: Lowtide::new(&Start::default()), now: 1_000, delivered: 0 }
+    }
+
+    /// A window in acknowledgements of two segments, spread over a round trip of `BASE + queue`.
+    fn round(&mut self, queue: u64, change: impl Fn(&mut Ack)) {
+        let sent = self.cc.cwnd().max(2 * MSS);
+        let acks = sent.div_ceil(2 * MSS);
+        let rtt = BASE + queue;
+        let before = self.delivered;
+        for n in 1..=acks {
+            self.now += rtt / acks;
+            self.delivered += 2 * MSS;
+            let mut ack = Ack {
+                now: Time::from_nanos(self.now * 1000),
+                acked: 2 * MSS,
+                in_flight: sent,
+                rtt: Some(Span::from_micros(rtt)),
+                srtt: Span::from_micros(rtt),
+                delivered: self.delivered,
+                prior_delivered: if n == 1 { before } else { self.delivered.saturating_sub(acks * 2 * MSS) },
+                cwnd_limited: true,
+                ..Ack::default()
+            };
+            change(&mut ack);
+            self.cc.on_ack(&ack);
+        }
+    }
+
+    fn rounds(&mut self, count: u32, queue: u64) {
+        for _ in 0..count {
+            self.round(queue, |_| ());
+        }
+    }
+
+    /// In LAW, long enough after START that a queue is an alarm.
+    fn settled() -> Path {
+        let mut path = Path::new();
+        path.rounds(7, 0);
+        path.rounds(20, 2_400);
+        assert_eq!(path.cc.state, State::Law);
+        path
+    }
+}
+
+#[test]
+fn it_doubles_until_a_queue_appears_and_then_keeps_what_the_line_carries() {
+    let mut path = Path::new();
+    path.round(0, |_| ());
+    let window = path.cc.window;
+    path.rounds(4, 0);
+    assert_eq!((path.cc.state, path.cc.window), (State::Start, window * 16));
+    path.rounds(1, 3_000);
+    assert_eq!(path.cc.state, State::Law);
+    assert!(path.cc.window < window * 32, "{}", path.cc.window);
+}
+
+#[test]
+fn a_queue_above_the_alarm_sends_it_to_the_floor() {
+    let mut path = Path::settled();
+    path.rounds(3, path.cc.signals.alarm - 500);
+    assert_eq!(path.cc.state, State::Law);
+    // The round that was running has seen less.
+    path.rounds(2, path.cc.signals.alarm + 500);
+    assert_eq!(path.cc.state, State::Floor);
+    assert!(path.cc.cwnd() < MSS && path.cc.pacing_rate().is_none());
+}
+
+#[test]
+fn a_mark_sends_it_to_the_floor_whatever_the_queue() {
+    let mut path = Path::settled();
+    path.round(1_000, |ack| ack.ce = ack.acked);
+    path.rounds(1, 1_000);
+    assert_eq!(path.cc.state, State::Floor);
+}
+
+#[test]
+fn a_loss_yields_only_where_the_queue_is_more_than_ours() {
+    let lossy = |queue| {
+        let mut path = Path::settled();
+        let window = path.cc.window;
+        let lose = |ack: &mut Ack| ack.lost = if ack.prior_delivered % (40 * MSS) < 2 * MSS { MSS } else { 0 };
+        path.round(queue, lose);
+        path.round(queue, lose);
+        (path.cc.state, path.cc.window >= window * 9 / 10)
+    };
+    assert_eq!(lossy(2_400), (State::Law, true));
+    assert_eq!(lossy(4_500).0, State::Floor);
+}
+
+#[test]
+fn three_free_pairs_after_the_first_bring_a_probe_and_it_the_law() {
+    let mut path = Path::settled();
+    path.rounds(1, 9_000);
+    assert_eq!(path.cc.state, State::Floor);
+    let mut samples = 0;
+    while path.cc.state == State::Floor {
+        path.rounds(1, 0);
+        samples += 1;
+        assert!(samples < 50);
+    }
+    assert!(samples >= 3, "{samples}");
+    assert_eq!(path.cc.state, State::Probe);
+    path.rounds(12, 0);
+    assert_eq!(path.cc.state, State::Law);
+}
+
+#[test]
+fn a_busy_floor_is_not_left() {
+    let mut path = Path::settled();
+    path.rounds(1, 9_000);
+    path.rounds(200, 9_000);
+    assert_eq!(path.cc.state, State::Floor);
+}
+
+#[test]
+fn the_own_queue_grows_with_the_square_root_of_the_rate() {
+    let packets = |packets_a_second: u64| {
+        let cc = Lowtide::new(&Start::default());
+        cc.signals.share_of_queue(packets_a_second * MSS) as f64 / MSS as f64
+    };
+    for (rate, expected) in [(100, 3.0), (1_667, 4.0), (4 * 1_667, 8.0), (100 * 1_667, 40.0)] {
+        assert!((packets(rate) - expected).abs() < 0.01 * expected, "{rate}: {}", packets(rate));
+    }
+}
+
+#[test]
+fn there_is_nothing_to_set() {
+    let params = Params::from_toml("target_ms = 5").expect("valid TOML");
+    assert!(build(&params, &Start::default()).expect_err("unknown").to_string().contains("target_ms"));
+}

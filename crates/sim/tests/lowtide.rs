@@ -1,0 +1,73 @@
+//! The control `lowtide` on lines where it keeps the bounds set for it; docs/algorithms/lowtide.md has those where it does not yet.
+
+use lowtide_scenario::{Scenario, Summary};
+
+const SEEDS: [u64; 3] = [1, 2, 3];
+/// Payload's part of the line, as `share` counts.
+const PAYLOAD: f64 = 1448.0 / 1514.0;
+const CUBIC: &str = "cc = \"cubic\"\nstart_s = 5.0";
+
+/// 20 Mbit/s; ours first, drawn within half a second, then another flow of `other`, if there is one. Counted from `warmup_s` on.
+fn run(seed: u64, (duration_s, warmup_s): (u32, u32), rtt_ms: u32, queue: &str, other: &str) -> Summary {
+    let ours = "[[flows]]\nname = \"ours\"\ncc = \"lowtide\"\nstart_jitter_s = 0.5\n";
+    let other = if other.is_empty() { String::new() } else { format!("[[flows]]\nname = \"other\"\n{other}\n") };
+    let text = format!(
+        "duration_s = {duration_s}.0\nwarmup_s = {warmup_s}.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}.0\n\
+         queue = {{ {queue} }}\n{ours}{other}"
+    );
+    let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+    lowtide_sim::run(&scenario, seed, false).unwrap_or_else(|e| panic!("{e}")).summary
+}
+
+/// Our part of what payload can have of the line.
+fn share(summary: &Summary) -> f64 {
+    summary.flows[0].share / PAYLOAD
+}
+
+#[test]
+fn alone_it_fills_the_line_and_hardly_the_queue() {
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 60, 200].map(|rtt| (seed, rtt))) {
+        let summary = run(seed, (60, 20), rtt_ms, "kind = \"drop_tail\", ms = 250", "");
+        let p99 = summary.bottlenecks[0].queue_delay_ms.p99;
+        assert!(share(&summary) >= 0.97 && p99 <= 15.0, "RTT {rtt_ms} ms, seed {seed}: {} of the line, {p99} ms", share(&summary));
+    }
+}
+
+#[test]
+fn beside_cubic_it_takes_next_to_nothing_in_small_and_large_buffers() {
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 60].map(|rtt| (seed, rtt))) {
+        for (buffer_ms, bound) in [(30, 0.03), (200, 0.02)] {
+            let queue = format!("kind = \"drop_tail\", ms = {buffer_ms}");
+            let ours = share(&run(seed, (60, 20), rtt_ms, &queue, CUBIC));
+            assert!(ours <= bound, "RTT {rtt_ms} ms, buffer {buffer_ms} ms, seed {seed}: {ours}");
+        }
+    }
+}
+
+/// CoDel keeps the queue below what a delay-based control waits for; LEDBAT++ takes a third of the line here.
+#[test]
+fn behind_codel_it_yields_to_cubic() {
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 60].map(|rtt| (seed, rtt))) {
+        let ours = share(&run(seed, (60, 20), rtt_ms, "kind = \"codel\"", CUBIC));
+        assert!(ours <= 0.03, "RTT {rtt_ms} ms, seed {seed}: {ours}");
+    }
+}
+
+/// A fair queue shows each flow its own queue only: what gives the other away is a probe that gets half of the rate known.
+#[test]
+fn behind_a_fair_queue_it_leaves_its_half_to_cubic() {
+    for (seed, kind) in SEEDS.into_iter().flat_map(|seed| ["fq_codel", "fq_pie"].map(|kind| (seed, kind))) {
+        let ours = share(&run(seed, (60, 20), 20, &format!("kind = \"{kind}\""), CUBIC));
+        assert!(ours <= 0.05, "{kind}, seed {seed}: {ours}");
+    }
+}
+
+#[test]
+fn two_that_start_together_share_the_line() {
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 100].map(|rtt| (seed, rtt))) {
+        let two = "cc = \"lowtide\"\nstart_s = 1.0\nstart_jitter_s = 0.5";
+        let summary = run(seed, (160, 80), rtt_ms, "kind = \"drop_tail\", ms = 200", two);
+        let used = (summary.flows[0].share + summary.flows[1].share) / PAYLOAD;
+        assert!(summary.jain >= 0.95 && used >= 0.95, "RTT {rtt_ms} ms, seed {seed}: Jain {}, {used} of the line", summary.jain);
+    }
+}
