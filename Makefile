@@ -16,8 +16,9 @@ peers: setup    ## the uTP implementations that ours is tested against, in targe
 build: setup    ## the command, at target/release/lowtide
 	cargo build --release --locked -p lowtide
 
-demo: build     ## the main job, in a laboratory of network namespaces: under three minutes
-	target/release/lowtide demo
+demo: build     ## the main job, in a laboratory of network namespaces: under three minutes; its page: results/demo.html
+	@mkdir -p results
+	target/release/lowtide demo --html results/demo.html
 
 test: peers     ## every test, and the papers' quick set; what needs root or BPF says so when it is skipped
 	cargo test --workspace --locked
