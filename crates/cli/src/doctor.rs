@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use lowtide_kernel::cgroup::Group;
 use lowtide_kernel::check::sending_verified;
 use lowtide_kernel::features::{Feature, Features};
-use lowtide_kernel::{Config, Receiver, Verified};
+use lowtide_kernel::{Config, Receiver, Sender, Verified};
 use serde::Serialize;
 
 use crate::hierarchy;
@@ -26,6 +26,8 @@ struct Report {
     features: Vec<Feature>,
     /// Why the programs would not load and attach when it was tried; not tried where something is missing.
     refusal: Option<String>,
+    /// The same of the sending side: `run` goes on without it, and holds back only what is received.
+    uploads_refusal: Option<String>,
     /// What loading them took the kernel's verifier.
     programs: Vec<Verified>,
 }
@@ -37,7 +39,9 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(programs) => (programs.unwrap_or_default(), None),
         Err(e) => (Vec::new(), Some(format!("{e:#}"))),
     };
-    let report = Report { schema: 1, ready: features.ready() && refusal.is_none(), features: features.list, refusal, programs };
+    let ready = features.ready() && refusal.is_none();
+    let uploads_refusal = ready.then(attempt_uploads).and_then(Result::err).map(|e| format!("{e:#}"));
+    let report = Report { schema: 1, ready, features: features.list, refusal, uploads_refusal, programs };
     match args.json {
         true => stdout::line(serde_json::to_string_pretty(&report)?)?,
         false => stdout::print(text(&report))?,
@@ -50,7 +54,13 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
 fn attempt() -> anyhow::Result<Vec<Verified>> {
     let group = Group::create("doctor")?;
     let receiver = Receiver::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() })?;
-    Ok([receiver.verified(), sending_verified(&Config::default())?].concat())
+    // Uploads are tried below: what refuses them does not keep downloads from being held back.
+    Ok([receiver.verified(), sending_verified(&Config::default()).unwrap_or_default()].concat())
+}
+
+fn attempt_uploads() -> anyhow::Result<()> {
+    let group = Group::create("doctor")?;
+    Sender::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() }).map(drop)
 }
 
 fn text(report: &Report) -> String {
@@ -59,6 +69,11 @@ fn text(report: &Report) -> String {
         let each: Vec<String> = report.programs.iter().map(|p| format!("{} {}", p.name, p.followed)).collect();
         text += &format!("{:8} {:16} instructions the verifier followed: {}\n", "ok", "BPF programs", each.join(", "));
     }
+    text += &match (&report.uploads_refusal, report.ready) {
+        (Some(why), _) => format!("{:8} {:16} NOT held back: {why}\n", "without", "uploads"),
+        (None, true) => format!("{:8} {:16} the sending control was registered, and taken back\n", "ok", "uploads"),
+        (None, false) => String::new(),
+    };
     text += &match (&report.refusal, report.ready) {
         (Some(why), _) => format!("\n`lowtide run` cannot work here: {why}\n"),
         (None, false) => "\n`lowtide run` cannot work here until what is MISSING is there.\n".to_owned(),
@@ -107,7 +122,7 @@ mod tests {
         let features = Features { list: vec![feature("BTF", false, true), feature("tcx", false, false), feature("JIT", true, false)] };
         let why = explain(&features);
         assert!(why.contains("BTF: state of BTF\n    → get it") && !why.contains("tcx"), "{why}");
-        let text = text(&Report { schema: 1, ready: false, features: features.list, refusal: None, programs: Vec::new() });
+        let text = text(&Report { schema: 1, ready: false, features: features.list, refusal: None, uploads_refusal: None, programs: Vec::new() });
         let starts: Vec<&str> = text.lines().filter_map(|l| l.split_whitespace().next()).collect();
         assert_eq!(starts, ["MISSING", "→", "without", "→", "ok", "`lowtide"]);
     }
