@@ -124,7 +124,7 @@ INLINE void ledbat_pp_avoid(struct ledbat_pp *c, const struct control_ack *a, u6
 	due = (a->acked * (excess - growth)) >> 16;
 	due = min_u64(due, a->acked << (CONTROL_ONE - 1));
 	due = min_u64(due, c->quota);
-	c->cwnd -= due;
+	c->cwnd -= min_u64(due, c->cwnd); // A timeout leaves less window than this round may still take away.
 	c->quota -= due;
 }
 
