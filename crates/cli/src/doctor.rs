@@ -122,7 +122,8 @@ mod tests {
         let features = Features { list: vec![feature("BTF", false, true), feature("tcx", false, false), feature("JIT", true, false)] };
         let why = explain(&features);
         assert!(why.contains("BTF: state of BTF\n    → get it") && !why.contains("tcx"), "{why}");
-        let text = text(&Report { schema: 1, ready: false, features: features.list, refusal: None, uploads_refusal: None, programs: Vec::new() });
+        let text =
+            text(&Report { schema: 1, ready: false, features: features.list, refusal: None, uploads_refusal: None, programs: Vec::new() });
         let starts: Vec<&str> = text.lines().filter_map(|l| l.split_whitespace().next()).collect();
         assert_eq!(starts, ["MISSING", "→", "without", "→", "ok", "`lowtide"]);
     }
