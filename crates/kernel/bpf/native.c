@@ -13,7 +13,8 @@ struct lowtide_shown {
 	u32 phase, pad;
 };
 
-static void show(u32 algorithm, const union control *c, struct lowtide_shown *s)
+void lowtide_show(u32 algorithm, const union control *c, struct lowtide_shown *s);
+void lowtide_show(u32 algorithm, const union control *c, struct lowtide_shown *s)
 {
 	s->cwnd = control_cwnd(algorithm, c);
 	s->ssthresh = control_ssthresh(algorithm, c);
@@ -62,7 +63,7 @@ void lowtide_control_on_restart(struct lowtide_control *c, const struct control_
 }
 void lowtide_control_on_undo(struct lowtide_control *c, u64 now) { control_on_undo(c->algorithm, &c->state, now); }
 void lowtide_control_on_mss(struct lowtide_control *c, u32 mss) { control_on_mss(c->algorithm, &c->state, mss); }
-void lowtide_control_show(const struct lowtide_control *c, struct lowtide_shown *s) { show(c->algorithm, &c->state, s); }
+void lowtide_control_show(const struct lowtide_control *c, struct lowtide_shown *s) { lowtide_show(c->algorithm, &c->state, s); }
 
 // ---- a receiver ------------------------------------------------------------------------------------------------------
 
@@ -86,7 +87,7 @@ struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u32 
 }
 
 void lowtide_path_free(struct lowtide_path *p) { free(p); }
-void lowtide_path_show(const struct lowtide_path *p, struct lowtide_shown *s) { show(p->config.algorithm, &p->state.control, s); }
+void lowtide_path_show(const struct lowtide_path *p, struct lowtide_shown *s) { lowtide_show(p->config.algorithm, &p->state.control, s); }
 u64 lowtide_path_srtt(const struct lowtide_path *p) { return p->state.srtt; }
 u32 lowtide_path_flows(const struct lowtide_path *p) { return p->state.known ? path_flows(&p->state) : 0; }
 

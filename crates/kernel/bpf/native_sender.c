@@ -4,6 +4,51 @@
 #include "sender.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+
+struct lowtide_shown;
+void lowtide_show(u32 algorithm, const union control *c, struct lowtide_shown *s); // native.c
+
+struct lowtide_tx_path {
+	struct send_config config;
+	struct tx_path state;
+};
+
+struct lowtide_tx_path *lowtide_tx_path_new(u32 algorithm, u64 target, u8 enhanced)
+{
+	struct lowtide_tx_path *p = calloc(1, sizeof(*p));
+
+	if (p) {
+		p->config.algorithm = algorithm;
+		p->config.target = target;
+		p->config.enhanced = enhanced;
+	}
+	return p;
+}
+
+void lowtide_tx_path_free(struct lowtide_tx_path *p) { free(p); }
+void lowtide_tx_path_show(const struct lowtide_tx_path *p, struct lowtide_shown *s) { lowtide_show(p->config.algorithm, &p->state.control, s); }
+u64 lowtide_tx_path_srtt(const struct lowtide_tx_path *p) { return p->state.srtt; }
+
+struct tx *lowtide_tx_new(struct lowtide_tx_path *p, u64 now, u32 mss)
+{
+	struct tx *f = calloc(1, sizeof(*f));
+
+	if (f)
+		tx_join(&p->state, f, now, mss, &p->config);
+	return f;
+}
+
+void lowtide_tx_free(struct tx *f) { free(f); }
+u32 lowtide_tx_window(const struct tx *f) { return f->window; }
+void lowtide_tx_on_ack(struct lowtide_tx_path *p, struct tx *f, const struct tx_ack *a) { tx_on_ack(&p->state, p->config.algorithm, f, a); }
+void lowtide_tx_restart(struct lowtide_tx_path *p, struct tx *f, u64 now) { tx_restart(&p->state, p->config.algorithm, f, now); }
+u8 lowtide_tx_is_full(u32 *largest, u32 size) { return tx_is_full(largest, size); }
+void lowtide_tx_on_undo(struct lowtide_tx_path *p, struct tx *f, u64 now) { tx_on_undo(&p->state, p->config.algorithm, f, now); }
+void lowtide_tx_on_congestion(struct lowtide_tx_path *p, struct tx *f, u64 now, u32 cause, u64 in_flight)
+{
+	tx_on_congestion(&p->state, p->config.algorithm, f, now, cause, in_flight);
+}
 
 // Sizes and places that src/send_wire.rs must agree with.
 const u64 lowtide_send_layout[] = {

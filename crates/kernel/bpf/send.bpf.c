@@ -62,6 +62,8 @@ void BPF_PROG(lowtide_init, struct sock *sk)
 	f->tx.epoch = tx.epoch;
 	f->tx.episode = tx.episode;
 	f->rtt_us = NONE_US;
+	f->largest = 0;
+	f->bytes = tp->bytes_acked;
 	f->reducing = 0;
 	f->retrans_before = tp->total_retrans;
 	f->bytes_before = tp->bytes_acked;
@@ -150,6 +152,7 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 a
 	a.in_flight = (u64)(in_flight(tp) + acked) * mss;
 	a.limited = a.acked && BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	a.in_recovery = recovering;
+	a.unacked = tp->write_seq - tp->snd_una;
 	if (a.rtt != CONTROL_NONE)
 		f->rtt = a.rtt;
 	f->last_ack = a.now;
@@ -181,11 +184,15 @@ void BPF_PROG(lowtide_pkts_acked, struct sock *sk, const struct ack_sample *samp
 {
 	struct flow *f = flow_of(sk);
 	s32 rtt = sample->rtt_us;
+	u32 n = sample->pkts_acked, bytes;
 	u8 state = BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state);
 
 	if (f->known != FLOW_KNOWN)
 		return;
-	if (rtt > 0)
+	bytes = (u32)tcp_sk(sk)->bytes_acked - f->bytes;
+	f->bytes += bytes;
+	// No larger than a segment: what was SACKed before counts in bytes_acked now, and not in pkts_acked.
+	if (rtt > 0 && n && tx_is_full(&f->largest, min_u64(bytes / n, f->tx.mss)))
 		f->rtt_us = rtt;
 	// The kernel asks for no window here, but the delays and the clock of the controller go on.
 	if ((state == TCP_CA_CWR || state == TCP_CA_Recovery) && is_owned())

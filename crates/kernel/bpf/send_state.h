@@ -45,6 +45,8 @@ static const u8 empty_path[sizeof(struct tx_entry)];
 struct flow {
 	struct tx tx;
 	u32 rtt_us;                        // the sample of the acknowledgement at hand; NONE_US: none
+	u32 largest;                       // bytes: the largest segment that was acknowledged
+	u32 bytes;                         // the low half of bytes_acked at the acknowledgement before
 	u32 reducing;                      // an episode begins: set_state will say of what kind
 	u32 retrans_before;
 	u64 bytes_before;                  // bytes_acked when the control came

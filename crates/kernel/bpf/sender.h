@@ -11,6 +11,7 @@
 #define TX_MIN_EPOCH_NS (10 * NS_PER_MS)
 #define TX_MIN_TARGET_NS (1 * NS_PER_MS)   // below it a target on a LAN would chase the host's own noise
 #define TX_MIN_RTO_NS (200 * NS_PER_MS)    // Linux TCP_RTO_MIN
+#define TX_SAMPLE_BYTES 512                // as RX_SAMPLE_BYTES of receiver.h
 #define TX_MIN_SEGMENTS 2                  // a flow alone, and one that begins (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
 
 struct tx_path {
@@ -27,7 +28,7 @@ struct tx_path {
 
 // A flow: what its path remembers of it.
 struct tx {
-	u32 mss, in_flight;                // bytes; as last told
+	u32 mss, in_flight;                // bytes; as last told, none once it has nothing to send
 	u32 window;                        // bytes: its part of the path's window
 	u32 epoch, episode;
 };
@@ -36,6 +37,7 @@ struct tx_ack {
 	u64 now, rtt, srtt;                // ns; rtt CONTROL_NONE: no sample
 	u64 acked, in_flight;              // bytes; in flight before this acknowledgement
 	u8 limited, in_recovery;
+	u32 unacked;                       // bytes that the flow has yet to get acknowledged, those that it has not sent too
 };
 
 INLINE u32 tx_flows(const struct tx_path *p)
@@ -151,6 +153,15 @@ INLINE u64 tx_drainable(const struct tx_path *p)
 	return least > floor ? p->in_flight - min_u64(p->in_flight, least - floor) : p->in_flight;
 }
 
+// Whether the delay of segments of `size` bytes is a full segment's. A request's few bytes cross the line sooner: at 1 Mbit/s by
+// 12 ms. As a base they would turn the time that each full segment takes into a queue, of one flow and not of the other.
+INLINE int tx_is_full(u32 *largest, u32 size)
+{
+	if (size > *largest)
+		*largest = size;
+	return size >= TX_SAMPLE_BYTES && size >= *largest - *largest / 4;
+}
+
 // An acknowledgement. Sets the flow's window.
 INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t)
 {
@@ -177,6 +188,9 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 		p->yielded += min_u64(t->now - p->last_ack, p->srtt);
 	control_on_ack(algorithm, &p->control, &a);
 	p->last_ack = max_u64(p->last_ack, t->now);
+	// It will tell of nothing for long, and what was acknowledged is not in flight: the others' freeze would wait for it.
+	if (!t->unacked)
+		tx_tell_in_flight(p, f, 0);
 	tx_divide(p, algorithm, f);
 }
 

@@ -103,7 +103,7 @@ struct inet_connection_sock {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	u32 snd_una, snd_nxt, mss_cache;
+	u32 snd_una, snd_nxt, write_seq, mss_cache;
 	u32 snd_cwnd, snd_ssthresh, prior_cwnd;
 	u32 packets_out, retrans_out, sacked_out, lost_out;
 	u32 total_retrans;

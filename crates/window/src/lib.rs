@@ -1,15 +1,17 @@
-//! The window control of the kernel's programs, compiled natively: crates/kernel/bpf/{control,receiver,path}.h behind safe names. What the
+//! The window control of the kernel's programs, compiled natively: crates/kernel/bpf/{control,receiver,path,sender}.h behind safe names. What the
 //! tests and the simulator run here is, line for line, what the kernel runs. Needs no libbpf.
 
 mod control;
 mod phase;
 mod receiver;
 mod registry;
+mod sender;
 
 pub use control::{Ack, Cause, Congestion, Control, Restart, Shown, Start};
 pub use phase::Phase;
 pub use receiver::{Flow, In, Out, Path, Report};
 pub use registry::{CONTROLS, PROFILES, Profile, UnknownProfile, by_name};
+pub use sender::{Sent, Tx, TxPath, is_full};
 
 /// No sample, no time: what the C code calls unknown.
 pub const UNKNOWN: u64 = u64::MAX;

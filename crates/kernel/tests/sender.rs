@@ -1,0 +1,227 @@
+//! bpf/sender.h, natively: one flow on it beside the reference in `cc`, event by event, and what the flows of a path must not do to each
+//! other.
+
+use lowtide_cc::scavenger::ledbat_pp::{Config, LedbatPp};
+use lowtide_cc::{Ack, Cause, Congestion, Controller as _, Restart, Span, Start, Time};
+use lowtide_kernel::Phase;
+use lowtide_kernel::native::{self, Sent, Tx, TxPath, UNKNOWN};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const MS: u64 = 1_000_000;
+/// Its number in control.h.
+const LEDBAT_PP: u32 = 1;
+/// The kernel's clock does not begin at zero.
+const BOOTED: u64 = 1_000 * MS;
+
+/// A flow alone, twice: sender.h, and the reference behind the same rules of rounds and of episodes, written anew here.
+struct Pair {
+    path: TxPath,
+    flow: Tx,
+    reference: LedbatPp,
+    srtt: u64,
+    round_end: u64,
+    limited: bool,
+    limited_before: bool,
+    last_ack: u64,
+    last_loss: u64,
+    episode_open: bool,
+}
+
+impl Pair {
+    fn new(mss: u32, enhanced: bool, target_ms: u32) -> Pair {
+        let mut path = TxPath::new(LEDBAT_PP, u64::from(target_ms) * MS, enhanced);
+        let flow = path.join(BOOTED, mss);
+        let config = Config { enhanced, target_ms: f64::from(target_ms), least_target_ms: 1.0, ..Config::default() };
+        let start = Start { mss, now: Time::from_nanos(BOOTED), ..Start::default() };
+        Pair {
+            path,
+            flow,
+            reference: LedbatPp::new(config, &start),
+            srtt: 0,
+            round_end: 0,
+            limited: false,
+            limited_before: false,
+            last_ack: BOOTED,
+            last_loss: 0,
+            episode_open: false,
+        }
+    }
+
+    fn ack(&mut self, ack: &Sent) {
+        let avoiding = self.reference.snapshot().phase == "avoidance";
+        self.path.on_ack(&mut self.flow, ack);
+        let rtt = (ack.rtt != UNKNOWN).then_some(ack.rtt);
+        if let Some(rtt) = rtt {
+            self.srtt = if self.srtt == 0 { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
+        }
+        let sent = ack.now.saturating_sub(rtt.unwrap_or(2 * self.srtt));
+        if sent >= self.round_end {
+            (self.round_end, self.limited_before, self.limited) = (ack.now, self.limited, false);
+        }
+        self.limited |= ack.limited;
+        self.reference.on_ack(&Ack {
+            now: Time::from_nanos(ack.now),
+            acked: ack.acked,
+            in_flight: ack.in_flight,
+            rtt: rtt.map(Span::from_nanos),
+            srtt: Span::from_nanos(self.srtt),
+            delivered: ack.now,
+            prior_delivered: sent,
+            cwnd_limited: self.limited || (self.limited_before && avoiding),
+            in_recovery: ack.in_recovery,
+            ..Ack::default()
+        });
+        self.last_ack = ack.now;
+    }
+
+    fn congestion(&mut self, now: u64, cause: Cause, in_flight: u64) {
+        let native = match cause {
+            Cause::Timeout => native::Cause::Timeout,
+            Cause::Loss => native::Cause::Loss,
+            Cause::Ecn => native::Cause::Ecn,
+        };
+        self.path.on_congestion(&mut self.flow, now, native, in_flight);
+        if now >= self.last_loss + self.srtt || cause == Cause::Timeout {
+            (self.last_loss, self.episode_open) = (now, true);
+            let srtt = Span::from_nanos(self.srtt);
+            self.reference.on_congestion(&Congestion { now: Time::from_nanos(now), cause, lost: 0, in_flight, srtt });
+        }
+    }
+
+    fn restart(&mut self, now: u64) {
+        self.path.restart(&mut self.flow, now);
+        let (idle, rto) = (now - self.last_ack, self.srtt + self.srtt.max(200 * MS));
+        if self.srtt > 0 && idle > rto {
+            self.reference.on_restart(&Restart { now: Time::from_nanos(now), idle: Span::from_nanos(idle), rto: Span::from_nanos(rto) });
+            self.last_ack = now;
+        }
+    }
+
+    fn undo(&mut self, now: u64) {
+        self.path.on_undo(&mut self.flow, now);
+        if std::mem::take(&mut self.episode_open) {
+            self.reference.on_undo(Time::from_nanos(now));
+        }
+    }
+
+    /// In bytes.
+    fn difference(&self) -> f64 {
+        (self.path.show().window() - self.reference.cwnd() as f64).abs()
+    }
+}
+
+fn name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::SlowStart => "slow_start",
+        Phase::Avoidance => "avoidance",
+        Phase::Drain => "drain",
+        Phase::Freeze => "freeze",
+        Phase::Ramp => "ramp",
+        Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
+    }
+}
+
+/// One random life. Returns the largest difference of the windows in segments, and whether the phases were ever different.
+fn random_life(seed: u64, slowdowns: &mut u64) -> (f64, bool) {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mss = rng.random_range(500..9000);
+    let target_ms = if rng.random() { 60 } else { rng.random_range(5..60) };
+    let mut pair = Pair::new(mss, rng.random(), target_ms);
+    let mss = u64::from(mss);
+    let base = rng.random_range(MS / 5..300 * MS);
+    let (mut now, mut queue, mut recovery) = (BOOTED, 0u64, 0u32);
+    let (mut worst, mut apart) = (0.0f64, false);
+    for _ in 0..rng.random_range(50..500) {
+        let window = pair.reference.cwnd();
+        now += rng.random_range(1..base / 4);
+        queue = match rng.random_range(0..40) {
+            0 => 0,
+            1 => rng.random_range(0..300 * MS),
+            _ => (queue + rng.random_range(0..6 * MS)).saturating_sub(rng.random_range(0..6 * MS)),
+        };
+        let in_flight = if rng.random_range(0..6) == 0 { rng.random_range(0..2 * mss + 1) } else { window };
+        pair.ack(&Sent {
+            now,
+            // Ragged: a window that meets ssthresh to the bit is a tie, which floating and fixed point break an ACK apart.
+            acked: rng.random_range(mss / 2..8 * mss),
+            in_flight,
+            rtt: if rng.random_range(0..20) > 0 { base + queue } else { UNKNOWN },
+            limited: rng.random_range(0..5) > 0,
+            in_recovery: recovery > 0,
+            unacked: rng.random_range(0..20),
+            ..Sent::default()
+        });
+        recovery = recovery.saturating_sub(1);
+        match rng.random_range(0..150) {
+            0 => {
+                pair.congestion(now, Cause::Loss, window);
+                recovery = rng.random_range(0..10);
+            }
+            1 => pair.congestion(now, Cause::Ecn, window),
+            2 => pair.congestion(now, Cause::Timeout, window),
+            3 => {
+                now += rng.random_range(0..2_000 * MS);
+                pair.restart(now);
+            }
+            4 => pair.undo(now),
+            _ => {}
+        }
+        worst = worst.max(pair.difference() / mss as f64);
+        apart |= name(pair.path.show().phase()) != pair.reference.snapshot().phase;
+    }
+    *slowdowns += pair.path.show().slowdowns;
+    (worst, apart)
+}
+
+#[test]
+fn a_flow_alone_does_what_the_reference_does_in_ten_thousand_random_lives() {
+    let (mut worst, mut apart, mut slowdowns) = ((0.0f64, 0), 0, 0);
+    for seed in 0..10_000 {
+        let (difference, phases) = random_life(seed, &mut slowdowns);
+        apart += u32::from(phases);
+        if difference > worst.0 {
+            worst = (difference, seed);
+        }
+    }
+    assert!(slowdowns > 10_000, "{slowdowns}: they must be among what is compared");
+    assert!(worst.0 < 1.0, "seed {}: {} segments", worst.1, worst.0);
+    assert!(apart < 10, "{apart} lives were in different phases: more than ties explain");
+}
+
+/// iperf3's first connection says what is to come, gets an answer and is silent. The second one's freeze must not wait for it.
+#[test]
+fn what_a_silent_flow_had_acknowledged_does_not_hold_up_a_freeze() {
+    const MSS: u64 = 1448;
+    let (mut path, rtt) = (TxPath::new(LEDBAT_PP, 0, true), 200 * MS);
+    let (mut silent, mut bulk) = (path.join(BOOTED, MSS as u32), path.join(BOOTED, MSS as u32));
+    let ack = |now, segments, rtt| Sent { now, acked: segments * MSS, in_flight: segments * MSS, rtt, limited: true, ..Sent::default() };
+    path.on_ack(&mut silent, &Sent { unacked: 0, ..ack(BOOTED, 2, rtt) });
+    let mut now = BOOTED + 2_000 * MS;
+    // Slow start, until a queue ends it; the first slowdown is due two RTTs later.
+    while path.show().phase() != Phase::Freeze {
+        now += 25 * MS;
+        assert!(now < BOOTED + 5_000 * MS, "{:?}", path.show());
+        let queue = if now < BOOTED + 2_250 * MS { 0 } else { 80 };
+        let in_flight = u64::from(bulk.window());
+        path.on_ack(&mut bulk, &Sent { in_flight, ..ack(now, 2, rtt + queue * MS) });
+    }
+    // One of the two segments that may be in flight is acknowledged each half RTT.
+    for _ in 0..20 {
+        now += rtt / 2;
+        path.on_ack(&mut bulk, &Sent { in_flight: 2 * MSS, ..ack(now, 1, rtt) });
+    }
+    assert_ne!(path.show().phase(), Phase::Freeze, "ten RTTs after it began");
+}
+
+/// At 1 Mbit/s a full segment takes 12 ms to cross the line, and a request of 37 bytes less than one.
+#[test]
+fn a_small_segment_is_no_sample_for_full_ones() {
+    let mut largest = 0;
+    let full = |largest: &mut u32, size| native::is_full(largest, size);
+    assert!(!full(&mut largest, 37), "nothing larger is known, yet a request is no data");
+    assert!(full(&mut largest, 1448));
+    assert!(!full(&mut largest, 1000), "a last segment, or a mean of one and a rest");
+    assert!(full(&mut largest, 1448 * 3 / 4));
+    assert!(full(&mut largest, 9000) && !full(&mut largest, 1448), "segments have grown");
+}
