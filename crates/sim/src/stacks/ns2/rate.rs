@@ -1,4 +1,4 @@
-//! Delivery-rate samples (spec K.11; draft-cheng-iccrg-delivery-rate-estimation): the connection's delivery clock, copied
+//! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation): the connection's delivery clock, copied
 //! into each segment when it is sent. Knows nothing of sequence numbers.
 
 pub mod ns3;

@@ -1,4 +1,4 @@
-//! The receiving end of a connection: reassembly, when to acknowledge (spec K.7) and what to say (RFC 2018, 2883). Knows no
+//! The receiving end of a connection: reassembly, when to acknowledge and what to say (RFC 2018, 2883). Knows no
 //! congestion control; window policies other than a fixed buffer sit above it.
 
 use lowtide_units::{Span, Time};

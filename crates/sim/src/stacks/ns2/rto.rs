@@ -1,4 +1,4 @@
-//! The retransmission timeout: RFC 6298, Linux's form of it, ns-2's, ns-3's and libutp's (spec K.1). Knows RTT samples and rounds only.
+//! The retransmission timeout: RFC 6298, Linux's form of it, ns-2's, ns-3's and libutp's. Knows RTT samples and rounds only.
 
 use lowtide_units::Span;
 

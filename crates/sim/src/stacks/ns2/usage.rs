@@ -1,4 +1,4 @@
-//! Whether the window was the limit (spec K.9; Linux `tcp_cwnd_validate`): what stops an idle flow's window from growing.
+//! Whether the window was the limit (Linux `tcp_cwnd_validate`): what stops an idle flow's window from growing.
 
 /// The window's use during the running round.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! When the next segment may leave: pacing (spec K.10) and the spacing of windows below one segment. Knows rates and windows
+//! When the next segment may leave: pacing and the spacing of windows below one segment. Knows rates and windows
 //! only.
 
 use lowtide_units::{Rate, Span, Time};

@@ -108,7 +108,7 @@ fn the_peers_window_is_obeyed_and_does_not_count_as_use_of_ours() {
 
 #[test]
 fn every_algorithm_of_the_registry_moves_data_over_a_lossy_path() {
-    // The published LEDBAT++ counts on ns-3's timer to leave a window of two bytes.
+    // The published LEDBAT++ counts on its own simulator's timer to leave a window of two bytes.
     for algorithm in lowtide_cc::registry::ALGORITHMS.iter().filter(|algorithm| algorithm.name != "ledbat_pp-published") {
         let start = Start { mss: MSS, handshake_rtt: Some(Span::from_millis(40)), ..Start::default() };
         let cc = algorithm.build(&lowtide_cc::Params::default(), &start).unwrap_or_else(|e| panic!("{e}"));
