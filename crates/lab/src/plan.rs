@@ -80,6 +80,9 @@ pub fn dumbbell(scenario: &Scenario) -> Result<&Dumbbell> {
         Topology::Dumbbell(Dumbbell { token_bucket_bytes: Some(_), .. }) => {
             bail!("key topology.token_bucket_bytes: the laboratory's link is a wire; `lowtide sim` has token buckets")
         }
+        Topology::Dumbbell(d) if d.wifi.is_some() || d.cellular.is_some() || d.opportunities.is_some() => {
+            bail!("key topology: `wifi`, `cellular` and `opportunities` are links of `lowtide sim`; the laboratory's is a wire")
+        }
         Topology::Dumbbell(dumbbell) => Ok(dumbbell),
         _ => bail!("key topology.kind: the laboratory has one link, a `dumbbell`; `lowtide sim` runs the others"),
     }

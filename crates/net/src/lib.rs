@@ -14,20 +14,24 @@ pub mod fq_codel;
 pub mod fq_pie;
 pub mod impair;
 pub mod link;
+pub mod opportunities;
 pub mod pie;
 pub mod queue;
 pub mod random;
 pub mod registry;
 pub mod trace;
+pub mod wifi;
 
 pub use error::ConfigError;
 pub use impair::{Fate, ImpairConfig, Impairments};
 pub use link::Transmitter;
 pub use lowtide_units::{Rate, Span, Time};
+pub use opportunities::{CellularConfig, Opportunities, Recording};
 pub use queue::{Drop, Ecn, Packet, Queue};
 pub use random::{Random, Seed};
 pub use registry::{DISCIPLINES, Discipline, QueueConfig};
 pub use trace::{RateTrace, TraceError};
+pub use wifi::{Aggregate, Wifi, WifiConfig};
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ pub use draw::Draw;
 pub use flow::{Direction, Flow, Kind, Lab, Receiver, Recovery, Repair, Tcp, Traffic, Utp};
 pub use flow::{Ns2, Ns2Agent, Ns3, Ns3Recovery, Stack};
 pub use topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};
-pub use wiring::{Channel, Limit, Route, Wiring};
+pub use wiring::{Channel, Limit, Route, Service, Wiring};
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct Scenario {
     /// Metrics leave out what came before this.
     #[serde(default)]
     pub warmup_s: f64,
+    /// Each packet waits so long more in the host that sends it, drawn evenly from zero to this; none overtakes another of its flow.
+    #[serde(default)]
+    pub host_jitter_us: f64,
     /// The network.
     pub topology: Topology,
     /// Who uses it.
@@ -150,6 +153,7 @@ impl Scenario {
         require(self.duration_s > 0.0, "duration_s", "must be above 0")?;
         require(self.duration_s <= LONGEST_S, "duration_s", "must be at most 10000000 (115 days)")?;
         require((0.0..self.duration_s).contains(&self.warmup_s), "warmup_s", "must be at least 0 and below `duration_s`")?;
+        require((0.0..=MOST_JITTER_US).contains(&self.host_jitter_us), "host_jitter_us", "must be between 0 and 1000000 (a second)")?;
         self.topology.check(dir)?;
         for i in 0..self.flows.len() {
             let (before, rest) = self.flows.split_at_mut(i);
@@ -180,6 +184,7 @@ impl Scenario {
 /// Bounds that no scenario of sense reaches, far from where times and rates would overflow.
 const LONGEST_S: f64 = 1e7;
 const LONGEST_DELAY_MS: f64 = 1e6;
+const MOST_JITTER_US: f64 = 1e6;
 const FASTEST_MBPS: f64 = 1e6;
 const SLOWEST_MBPS: f64 = 1e-6;
 /// The largest file that is read: of a scenario, of a trace.

@@ -10,6 +10,7 @@ mod metrics;
 pub mod packet;
 mod paths;
 pub mod run;
+mod service;
 pub mod stacks;
 mod tcp;
 pub mod topology;

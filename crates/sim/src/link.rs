@@ -8,6 +8,7 @@ use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::packet::Packet;
+use crate::service::{HostJitter, Service};
 
 /// Packets under way, by arrival; one event pends for the first of them.
 #[derive(Debug, Default)]
@@ -103,6 +104,8 @@ pub struct Link {
     marks_before: u64,
     /// Where the rate changes over time.
     varying: Option<Box<Varying>>,
+    /// What serves the queue of a link that is no wire.
+    service: Option<Box<Service>>,
 }
 
 /// A rate that changes, and the packet being sent, whose end moves with it.
@@ -123,6 +126,7 @@ impl Link {
             stats: QueueStats::default(),
             marks_before: 0,
             varying: None,
+            service: None,
             bucket_depth: None,
         }
     }
@@ -140,8 +144,23 @@ impl Link {
         self
     }
 
+    /// The link with `service` in the transmitter's place.
+    #[must_use]
+    pub fn served_by(self, service: Service) -> Link {
+        Link { service: Some(Box::new(service)), ..self }
+    }
+
+    /// Whether it is no wire: it is then [served](Self::serve) instead of transmitting.
+    #[inline]
+    pub fn is_served(&self) -> bool {
+        self.service.is_some()
+    }
+
     /// The mean of the rate from `from` to `to`.
     pub fn capacity(&self, from: Time, to: Time) -> Rate {
+        if let Some(service) = &self.service {
+            return service.capacity(from, to);
+        }
         self.varying.as_ref().map_or(self.rate(), |varying| varying.trace.mean_between(from, to))
     }
 
@@ -221,17 +240,29 @@ impl Link {
 
     /// The transmitter is free: takes the next packet. Returns when it will have left, when the transmitter will be free again, and it.
     pub fn transmit(&mut self, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<(Time, Time, Packet)> {
-        self.stats.tick(now, self.queue.bytes());
-        let drops = dropped.len();
-        let next = self.queue.dequeue(now, dropped);
-        self.stats.drops += (dropped.len() - drops) as u64;
+        let next = take(&mut *self.queue, &mut self.stats, now, dropped);
         self.busy = next.is_some();
         let packet = next?;
-        self.stats.delay.add(now.since(packet.queued));
-        self.stats.sent += u64::from(packet.bytes());
         let paid = self.transmitter.start(packet.bytes(), now);
         let (left, free) = self.bucket_depth.map_or((paid, paid), |bucket_depth| (now, now.max(paid - bucket_depth)));
         Some((left, free, packet))
+    }
+
+    /// A link that is no wire has its turn: `taken` is told of each packet that leaves the queue, those that leave the link go to `leaving`.
+    /// When its next turn is, if it is not for the next packet to say.
+    pub fn serve(
+        &mut self,
+        now: Time,
+        dropped: &mut Vec<(Packet, Drop)>,
+        taken: &mut dyn FnMut(&Packet),
+        leaving: &mut Vec<Packet>,
+    ) -> Option<Time> {
+        let service = self.service.as_mut()?;
+        let (queue, stats) = (&mut *self.queue, &mut self.stats);
+        let mut next = || take(queue, stats, now, dropped).inspect(&mut *taken);
+        let again = service.serve(now, &mut next, leaving);
+        self.busy = again.is_some();
+        again
     }
 
     /// What becomes of a packet that leaves at `left`.
@@ -245,12 +276,27 @@ impl Link {
     }
 }
 
+/// The next packet of `queue`, counted in `stats`.
+#[inline]
+fn take(queue: &mut dyn Queue<Packet>, stats: &mut QueueStats, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<Packet> {
+    stats.tick(now, queue.bytes());
+    let drops = dropped.len();
+    let next = queue.dequeue(now, dropped);
+    stats.drops += (dropped.len() - drops) as u64;
+    let packet = next?;
+    stats.delay.add(now.since(packet.queued));
+    stats.sent += u64::from(packet.bytes());
+    Some(packet)
+}
+
 /// One stage of a path.
 pub struct Stage {
     /// The queue in front; none for a delay alone.
     pub link: Option<Link>,
     /// The delay of a stage without a link; a link's own delay is in its impairments.
     pub delay: Span,
+    /// A host's jitter instead of that delay.
+    jitter: Option<Box<HostJitter>>,
     /// What is under way behind it.
     pub pipe: Pipe,
 }
@@ -258,12 +304,31 @@ pub struct Stage {
 impl Stage {
     /// A delay that holds any number of packets.
     pub fn delay(delay: Span) -> Stage {
-        Stage { link: None, delay, pipe: Pipe::default() }
+        Stage { link: None, delay, jitter: None, pipe: Pipe::default() }
     }
 
     /// A link.
     pub fn link(link: Link) -> Stage {
-        Stage { link: Some(link), delay: Span::ZERO, pipe: Pipe::default() }
+        Stage { link: Some(link), delay: Span::ZERO, jitter: None, pipe: Pipe::default() }
+    }
+
+    /// A host that holds each packet back a little.
+    pub fn host(jitter: HostJitter) -> Stage {
+        Stage { jitter: Some(Box::new(jitter)), ..Stage::delay(Span::ZERO) }
+    }
+
+    /// Whether it is the same delay for every packet.
+    pub fn is_delay(&self) -> bool {
+        self.link.is_none() && self.jitter.is_none()
+    }
+
+    /// When a packet that comes now is through a stage without a link.
+    #[inline]
+    pub fn through(&mut self, now: Time) -> Time {
+        match &mut self.jitter {
+            None => now + self.delay,
+            Some(jitter) => jitter.leaves(now),
+        }
     }
 }
 

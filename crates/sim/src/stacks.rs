@@ -142,6 +142,7 @@ fn own(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         rto_floor: tcp.min_rto_ms.map(Span::from_millis_f64),
         granularity: Span::from_millis_f64(tcp.timestamp_ms),
         pacing: tcp.pacing,
+        tso: tcp.tso,
         ecn: tcp.ecn,
         group: tcp.delayed_ack,
         ..profile

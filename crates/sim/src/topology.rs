@@ -1,11 +1,12 @@
 //! A scenario's network as stages, and the path of each flow through them. Knows no traffic.
 
-use lowtide_net::{ImpairConfig, Impairments, QueueConfig, Seed};
-use lowtide_scenario::scenario::{Channel, Flow, Limit, Route, Wiring};
+use lowtide_net::{ImpairConfig, Impairments, Opportunities, QueueConfig, Seed, Wifi};
+use lowtide_scenario::scenario::{self, Channel, Flow, Limit, Route, Wiring};
 use lowtide_scenario::{Scenario, ScenarioError};
 use lowtide_units::{Rate, Span};
 
 use crate::link::{Link, Stage};
+use crate::service::{HostJitter, Service};
 use crate::world::Network;
 
 /// A network with its named bottlenecks and a path for each of the scenario's flows.
@@ -54,12 +55,14 @@ pub fn lay_out(scenario: &Scenario, seed: u64) -> Result<Layout, ScenarioError> 
     let (mut layout, seed) = (Builder::default(), Seed::new(seed));
     let bottlenecks = layout.links(&wiring, &routes, seed)?;
     let mut paths = Vec::new();
+    let jitter = Span::from_nanos((scenario.host_jitter_us * 1e3) as u64);
     for (index, (flow, route)) in scenario.flows.iter().zip(&routes).enumerate() {
-        paths.push(Path {
-            there: layout.path(&wiring, &route.there, Span::ZERO)?,
-            back: layout.path(&wiring, &route.back, route.rest)?,
-            own: layout.own(&wiring, flow, seed.of("access").nth(index as u64))?,
-        });
+        let hosts = seed.of("host").nth(index as u64);
+        let mut there = layout.host(jitter, hosts.of("sender"))?;
+        there.extend(layout.path(&wiring, &route.there, Span::ZERO)?);
+        let mut back = layout.host(jitter, hosts.of("receiver"))?;
+        back.extend(layout.path(&wiring, &route.back, route.rest)?);
+        paths.push(Path { there, back, own: layout.own(&wiring, flow, seed.of("access").nth(index as u64))? });
     }
     Ok(Layout { network: Network { stages: layout.stages, link_header: wiring.link_header_bytes }, bottlenecks, paths })
 }
@@ -111,12 +114,20 @@ impl Builder {
         Ok(path)
     }
 
+    /// The stage of a host's jitter, none without.
+    fn host(&mut self, most: Span, seed: Seed) -> Result<Vec<u16>, ScenarioError> {
+        if most == Span::ZERO {
+            return Ok(Vec::new());
+        }
+        Ok(vec![self.add(Stage::host(HostJitter::new(most, seed.generator())))?])
+    }
+
     /// The stage of a delay, shared by all that have the same.
     fn delay(&mut self, delay: Span) -> Result<Option<u16>, ScenarioError> {
         if delay == Span::ZERO {
             return Ok(None);
         }
-        let found = self.stages.iter().position(|stage| stage.link.is_none() && stage.delay == delay);
+        let found = self.stages.iter().position(|stage| stage.is_delay() && stage.delay == delay);
         found.map_or_else(|| self.add(Stage::delay(delay)), |at| Ok(at as u16)).map(Some)
     }
 
@@ -152,6 +163,14 @@ impl Builder {
 fn link(limit: &Limit, channel: &Channel, seed: Seed) -> Result<Link, ScenarioError> {
     let impair = ImpairConfig { delay_ms: limit.impair.delay_ms + channel.delay.millis_f64(), ..limit.impair };
     let link = build(limit.rate_mbps, &limit.queue, impair, seed)?;
+    if let Some(kind) = &limit.service {
+        let (rate, seed) = (link.rate(), seed.of("service"));
+        return Ok(link.served_by(match kind {
+            scenario::Service::Wifi(config) => Service::radio(Wifi::new(*config, rate, seed.generator())),
+            scenario::Service::Cellular(config) => Service::slots(Opportunities::drawn(*config, rate, seed)),
+            scenario::Service::Recorded(recording) => Service::slots(Opportunities::recorded(recording.clone())),
+        }));
+    }
     Ok(match (&limit.trace, limit.token_bucket) {
         (Some(trace), _) => link.following(trace.clone()),
         (None, Some(burst)) => link.into_token_bucket(burst),

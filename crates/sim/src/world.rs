@@ -37,6 +37,8 @@ pub struct World {
     pub flows: Vec<Flow>,
     link_header: u32,
     dropped: Vec<(Packet, Drop)>,
+    /// Room for what leaves a link at once.
+    leaving: Vec<Packet>,
     error: Option<ParamError>,
     /// Who is shown every packet.
     pub sinks: TraceSinks,
@@ -52,7 +54,17 @@ impl World {
         }
         let paths = Paths::of(&flows);
         let flows = flows.into_iter().map(Flow::new).collect();
-        World { events, paths, stages, flows, link_header, dropped: Vec::new(), error: None, sinks: TraceSinks::default() }
+        World {
+            events,
+            paths,
+            stages,
+            flows,
+            link_header,
+            dropped: Vec::new(),
+            leaving: Vec::new(),
+            error: None,
+            sinks: TraceSinks::default(),
+        }
     }
 
     /// Events handled so far.
@@ -200,7 +212,8 @@ impl World {
                 }
             }
             None => {
-                if let Some(due) = at.pipe.push(now + at.delay, packet) {
+                let through = at.through(now);
+                if let Some(due) = at.pipe.push(through, packet) {
                     self.events.schedule(due, Event::Arrive(u32::from(stage)));
                 }
             }
@@ -210,6 +223,9 @@ impl World {
     fn transmit(&mut self, stage: u32, now: Time) {
         let at = &mut self.stages[stage as usize];
         let Some(link) = &mut at.link else { return };
+        if link.is_served() {
+            return self.serve(stage, now);
+        }
         let marks = self.sinks.marks(link);
         if let Some((left, free, packet)) = link.transmit(now, &mut self.dropped) {
             self.sinks.left(now, &packet, (stage as u16, link), marks);
@@ -222,6 +238,33 @@ impl World {
                 self.travel(stage, packet, left);
             }
         }
+        self.count_drops(stage as u16, now);
+    }
+
+    /// A link that is no wire has its turn.
+    fn serve(&mut self, stage: u32, now: Time) {
+        let Some(link) = &mut self.stages[stage as usize].link else { return };
+        let (mut leaving, mut taken) = (std::mem::take(&mut self.leaving), Vec::new());
+        let marks = self.sinks.marks(link);
+        let (flows, watched) = (&mut self.flows, !self.sinks.0.is_empty());
+        let mut note = |packet: &Packet| {
+            let waited = &mut flows[packet.flow as usize].stats.waited;
+            *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
+            if watched {
+                taken.push(*packet);
+            }
+        };
+        let again = link.serve(now, &mut self.dropped, &mut note, &mut leaving);
+        for packet in &taken {
+            self.sinks.left(now, packet, (stage as u16, link), marks);
+        }
+        if let Some(again) = again {
+            self.events.schedule(again, Event::Free(stage));
+        }
+        for packet in leaving.drain(..) {
+            self.travel(stage, packet, now);
+        }
+        self.leaving = leaving;
         self.count_drops(stage as u16, now);
     }
 

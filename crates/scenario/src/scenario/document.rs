@@ -35,6 +35,8 @@ fn the_document_has_every_key_and_no_other() {
         ("topology: dumbbell", with(BASE, "wrong = 1")),
         ("topology: parking_lot", with(LOT, "wrong = 1")),
         ("topology: graph", with(GRAPH, "wrong = 1")),
+        ("topology.wifi", with(BASE, "wifi = { wrong = 1 }")),
+        ("topology.cellular", with(BASE, "cellular = { wrong = 1 }")),
         ("topology.links", with(GRAPH, "[[topology.links]]\nwrong = 1")),
         ("impair", with(BASE, "impair = { wrong = 1 }")),
         ("flows", with(BASE, "[[flows]]\nwrong = 1")),

@@ -201,6 +201,8 @@ pub struct Tcp {
     pub recovery: Option<Recovery>,
     /// Pace also those that do not ask for it.
     pub pacing: bool,
+    /// What is paced leaves in bursts of two segments or more (TCP segmentation offload).
+    pub tso: bool,
     /// The receiver's buffer: no window is larger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rcvbuf_bytes: Option<u64>,
@@ -230,6 +232,7 @@ impl Default for Tcp {
             initial_window: None,
             recovery: None,
             pacing: false,
+            tso: false,
             rcvbuf_bytes: None,
             window_scale: 10,
             timestamp_ms: 0.0,

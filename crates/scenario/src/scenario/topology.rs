@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lowtide_net::{ImpairConfig, QueueConfig, RateTrace};
+use lowtide_net::{CellularConfig, ImpairConfig, QueueConfig, RateTrace, Recording, WifiConfig};
 use lowtide_units::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,15 @@ pub struct Dumbbell {
     /// come leaves whole and the next one waits, so that its own serialisation is no part of its delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_bucket_bytes: Option<u32>,
+    /// Forward, the bottleneck is a Wi-Fi station that sends what waits as aggregates (`lowtide_net::wifi`); its PHY has the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiConfig>,
+    /// Forward, the bottleneck is a cellular link whose rate wanders by the seed (`lowtide_net::opportunities`), from the rate on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cellular: Option<CellularConfig>,
+    /// Forward, packets leave at recorded times: a trace in mahimahi's format, or its text (`lowtide_net::opportunities`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opportunities: Option<String>,
 }
 
 /// A sender's own link. Its delay is part of the base RTT.
@@ -182,8 +191,29 @@ impl Dumbbell {
             "topology.token_bucket_bytes",
             "needs a constant rate; leave out `rate_trace`",
         )?;
-        take_in(&mut self.rate_trace, "topology.rate_trace", dir)?;
-        take_in(&mut self.reverse_rate_trace, "topology.reverse_rate_trace", dir)
+        take_in(&mut self.rate_trace, "topology.rate_trace", dir, check_trace)?;
+        take_in(&mut self.reverse_rate_trace, "topology.reverse_rate_trace", dir, check_trace)?;
+        self.check_service(dir)
+    }
+
+    /// A bottleneck is one kind of link.
+    fn check_service(&mut self, dir: &Path) -> Result<(), ScenarioError> {
+        let kinds = [
+            ("topology.rate_trace", self.rate_trace.is_some()),
+            ("topology.token_bucket_bytes", self.token_bucket_bytes.is_some()),
+            ("topology.wifi", self.wifi.is_some()),
+            ("topology.cellular", self.cellular.is_some()),
+            ("topology.opportunities", self.opportunities.is_some()),
+        ];
+        let named: Vec<&str> = kinds.iter().filter(|kind| kind.1).map(|kind| kind.0).collect();
+        if let [first, second, ..] = named[..] {
+            return Err(ScenarioError::at(second, format!("does not go with `{first}`; the bottleneck is one or the other")));
+        }
+        let rule =
+            |at: &str, checked: Result<(), (&str, &str)>| checked.map_err(|(key, rule)| ScenarioError::at(format!("{at}.{key}"), rule));
+        self.wifi.as_ref().map_or(Ok(()), |wifi| rule("topology.wifi", wifi.check()))?;
+        self.cellular.as_ref().map_or(Ok(()), |cellular| rule("topology.cellular", cellular.check()))?;
+        take_in(&mut self.opportunities, "topology.opportunities", dir, |text| Recording::parse(text).map(drop).map_err(|e| e.to_string()))
     }
 }
 
@@ -206,8 +236,8 @@ impl Graph {
             let link = &mut rest[0];
             let at = if link.name.is_empty() { format!("topology.links.{}", i + 1) } else { format!("topology.links.{}", link.name) };
             link.check(&at)?;
-            take_in(&mut link.rate_trace, &format!("{at}.rate_trace"), dir)?;
-            take_in(&mut link.reverse_rate_trace, &format!("{at}.reverse_rate_trace"), dir)?;
+            take_in(&mut link.rate_trace, &format!("{at}.rate_trace"), dir, check_trace)?;
+            take_in(&mut link.reverse_rate_trace, &format!("{at}.reverse_rate_trace"), dir, check_trace)?;
             if link.name.is_empty() {
                 link.name = format!("{}-{}", link.from, link.to);
             }
@@ -256,7 +286,7 @@ fn impairments(impair: &ImpairConfig, at: &str) -> Result<(), ScenarioError> {
 }
 
 /// Replaces the name of a trace's file (which has no line feed) by what is in it, so that results stand alone; and checks that.
-fn take_in(trace: &mut Option<String>, key: &str, dir: &Path) -> Result<(), ScenarioError> {
+fn take_in(trace: &mut Option<String>, key: &str, dir: &Path, check: fn(&str) -> Result<(), String>) -> Result<(), ScenarioError> {
     let Some(trace) = trace else { return Ok(()) };
     let mut file = String::new();
     if !trace.contains('\n') {
@@ -271,5 +301,9 @@ fn take_in(trace: &mut Option<String>, key: &str, dir: &Path) -> Result<(), Scen
         })?;
         file = format!("{}: ", std::mem::replace(trace, text));
     }
-    RateTrace::parse(trace).map(drop).map_err(|e| ScenarioError::at(key, format!("{file}{e}")))
+    check(trace).map_err(|e| ScenarioError::at(key, format!("{file}{e}")))
+}
+
+fn check_trace(text: &str) -> Result<(), String> {
+    RateTrace::parse(text).map(drop).map_err(|e| e.to_string())
 }

@@ -1,6 +1,6 @@
 //! Any topology as one-way channels between nodes, and the route of each flow over them. Knows no packets.
 
-use lowtide_net::{ImpairConfig, QueueConfig, RateTrace};
+use lowtide_net::{CellularConfig, ImpairConfig, QueueConfig, RateTrace, Recording, WifiConfig};
 use lowtide_units::Span;
 
 use super::topology::{Access, Dumbbell, Graph, GraphLink, ParkingLot, Topology};
@@ -54,6 +54,19 @@ pub struct Limit {
     pub impair: ImpairConfig,
     /// It is a token bucket that saves up so many bytes.
     pub token_bucket: Option<u32>,
+    /// It is no wire.
+    pub service: Option<Service>,
+}
+
+/// A link that serves several packets at once, or not when it is free but when it may.
+#[derive(Clone, Debug)]
+pub enum Service {
+    /// Aggregates on a shared channel; the rate is the PHY's.
+    Wifi(WifiConfig),
+    /// Opportunities drawn by a model of a cellular network; the rate is their first and mean.
+    Cellular(CellularConfig),
+    /// Recorded opportunities.
+    Recorded(Recording),
 }
 
 /// The way of a flow.
@@ -88,6 +101,7 @@ impl Wiring {
             queue: d.queue.clone(),
             impair: d.impair,
             token_bucket: d.token_bucket_bytes,
+            service: service(d),
         };
         let back = Limit {
             rate_mbps: d.reverse_rate_mbps.unwrap_or(d.rate_mbps),
@@ -95,6 +109,7 @@ impl Wiring {
             queue: d.reverse_queue.as_ref().unwrap_or(&d.queue).clone(),
             impair: d.reverse_impair,
             token_bucket: d.token_bucket_bytes,
+            service: None,
         };
         let own = d.reverse_rate_mbps.is_some()
             || d.reverse_rate_trace.is_some()
@@ -260,10 +275,23 @@ fn read(trace: Option<&String>) -> Option<RateTrace> {
     trace.and_then(|text| RateTrace::parse(text).ok())
 }
 
+/// What serves the packets of a dumbbell that is no wire.
+fn service(d: &Dumbbell) -> Option<Service> {
+    let recording = d.opportunities.as_ref().and_then(|text| Recording::parse(text).ok());
+    d.wifi.map(Service::Wifi).or(d.cellular.map(Service::Cellular)).or(recording.map(Service::Recorded))
+}
+
 /// A link as its two channels.
 fn both_ways(link: &GraphLink) -> [Channel; 2] {
     let limit = |rate: Option<f64>, trace: Option<&String>, queue: Option<&QueueConfig>, impair| {
-        rate.zip(queue).map(|(rate_mbps, queue)| Limit { rate_mbps, trace: read(trace), queue: queue.clone(), impair, token_bucket: None })
+        rate.zip(queue).map(|(rate_mbps, queue)| Limit {
+            rate_mbps,
+            trace: read(trace),
+            queue: queue.clone(),
+            impair,
+            token_bucket: None,
+            service: None,
+        })
     };
     let (rate, trace, queue) = (link.rate_mbps, link.rate_trace.as_ref(), link.queue.as_ref());
     let (back_rate, back_trace, back_queue) = (link.reverse_rate_mbps, link.reverse_rate_trace.as_ref(), link.reverse_queue.as_ref());

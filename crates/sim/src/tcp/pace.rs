@@ -18,17 +18,42 @@ pub struct Pacer {
     group: u32,
     group_left: u32,
     group_start: Option<Time>,
+    /// A burst of TCP segmentation offload: whether there are any, when this one left, and the segments that may still leave with it.
+    tso: bool,
+    burst_at: Time,
+    room: u64,
 }
 
 impl Pacer {
     /// A pacer that has sent nothing; `group` segments leave together while the window is below one.
     pub fn new(group: u32) -> Pacer {
-        Pacer { next: Time::ZERO, burst_left: INITIAL_BURST, group, group_left: 0, group_start: None }
+        Pacer {
+            next: Time::ZERO,
+            burst_left: INITIAL_BURST,
+            group,
+            group_left: 0,
+            group_start: None,
+            tso: false,
+            burst_at: Time::ZERO,
+            room: 0,
+        }
+    }
+
+    /// This pacer for a host with segmentation offload: segments leave together that one packet of it holds.
+    #[must_use]
+    pub fn with_tso(self, tso: bool) -> Pacer {
+        Pacer { tso, ..self }
     }
 
     /// The earliest departure of a paced segment.
     pub fn next(&self) -> Time {
         self.next
+    }
+
+    /// Whether a segment may leave at `now`: its time has come, or it leaves with those before it.
+    #[inline]
+    pub fn allows(&self, now: Time) -> bool {
+        self.next <= now || (self.room > 0 && self.burst_at == now)
     }
 
     /// A segment with `payload` leaves at `now`; the next one waits for its time at `rate`, less at most half of it where this one
@@ -41,7 +66,21 @@ impl Pacer {
         if let Some(rate) = rate.filter(|r| self.burst_left == 0 && r.bps() > 0) {
             let spacing = rate.time_for(u64::from(payload));
             self.next += spacing - late.min(spacing / 2);
+            if self.tso {
+                self.note_burst(now, payload, rate);
+            }
         }
+    }
+
+    /// Linux `tcp_tso_autosize`: as many segments as the rate fills in 1/1024 s, at least two, at most what a packet of 64 KiB holds.
+    /// Its addition for RTTs below 16 ms (`tcp_tso_rtt_log`) is not here: it is a segment or more only below 6 ms.
+    fn note_burst(&mut self, now: Time, payload: u32, rate: Rate) {
+        if self.room > 0 && self.burst_at == now {
+            self.room -= 1;
+            return;
+        }
+        let segments = (rate.bps() / (8 * 1024)).min(65_535) / u64::from(payload.max(1));
+        (self.burst_at, self.room) = (now, segments.max(2) - 1);
     }
 
     /// Whether a segment of `mss` may leave although the window is below one, so that the mean rate is `cwnd` per `srtt`;
@@ -113,6 +152,28 @@ mod tests {
         assert_eq!(pacer.next(), Time::from_millis(2), "what is late does not delay the others");
         pacer.on_sent(Time::from_millis(10), 1250, rate);
         assert_eq!(pacer.next(), Time::from_nanos(10_500_000), "but by half the spacing at most");
+    }
+
+    /// 20 Mbit/s are 2441 bytes in 1/1024 s: pairs; 100 Mbit/s are eight segments. The mean rate is the same.
+    #[test]
+    fn with_offload_segments_leave_in_bursts_at_the_same_rate() {
+        for (mbps, together) in [(20.0, 2), (100.0, 8)] {
+            let mut pacer = Pacer::new(2).with_tso(true);
+            let rate = Rate::from_mbps_f64(mbps);
+            (0..INITIAL_BURST).for_each(|_| pacer.on_sent(Time::ZERO, 1448, Some(rate)));
+            let (mut now, begun) = (pacer.next(), pacer.next());
+            for burst in 0..20 {
+                let mut sent = 0;
+                while pacer.allows(now) {
+                    pacer.on_sent(now, 1448, Some(rate));
+                    sent += 1;
+                }
+                assert_eq!(sent, together, "burst {burst} at {mbps} Mbit/s");
+                now = pacer.next();
+            }
+            let mean = Rate::from_bytes_over(20 * together * 1448, now.since(begun));
+            assert!((mean.mbps_f64() / mbps - 1.0).abs() < 0.001, "{mean:?}");
+        }
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Sender {
             clock: DeliveryClock::default(),
             rack: Rack::default(),
             rto,
-            pacer: Pacer::new(config.group),
+            pacer: Pacer::new(config.group).with_tso(config.tso),
             used: WindowUse::default(),
             sent_some: false,
             state: State::Open,
@@ -272,7 +272,7 @@ impl Sender {
             }
             self.pacer.below_one_segment(now, window, u64::from(self.config.mss), self.rto.srtt(), pipe == 0)?;
         }
-        if self.pacer.next() > now { Err(Some(self.pacer.next())) } else { Ok(()) }
+        if self.pacer.allows(now) { Ok(()) } else { Err(Some(self.pacer.next())) }
     }
 
     /// Sending stops with `pipe` bytes in flight although there is data (`tcp_write_xmit`, `tcp_cwnd_validate`).

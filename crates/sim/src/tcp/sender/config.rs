@@ -31,6 +31,8 @@ pub struct SenderConfig {
     pub granularity: Span,
     /// Pace even if the algorithm names no rate.
     pub pacing: bool,
+    /// Paced segments leave in bursts, as a host with segmentation offload sends them.
+    pub tso: bool,
     /// Send ECN-capable and react to marks.
     pub ecn: bool,
     /// Segments that leave together while the window is below one.
@@ -47,6 +49,7 @@ impl SenderConfig {
             rto_floor: None,
             granularity: Span::ZERO,
             pacing: false,
+            tso: false,
             ecn: false,
             group: 2,
         }
