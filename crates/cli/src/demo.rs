@@ -1,4 +1,4 @@
-//! `lowtide demo`: one home line, a call, page loads and a download, without and with lowtide. Says what is compared and shows
+//! `lowtide demo`: one home line, a call, page loads and a download or an upload, without and with lowtide. Says what is compared and shows
 //! it; `demo/real` and `demo/simulated` run it.
 
 mod real;
@@ -21,9 +21,12 @@ use crate::stdout;
 ///
 /// A line of 20 Mbit/s and 20 ms with half a second of buffer carries a call, page loads and a download with curl: without
 /// the download, with plain curl, with `lowtide run -- curl`; and lowtide alone. Needs root; changes nothing on the machine.
-/// With --sim the same is simulated, in a second and without root.
+/// With --upload curl uploads instead, and the way up is 5 Mbit/s. With --sim the same is simulated, in a second and without root.
 #[derive(clap::Args)]
 pub struct Args {
+    /// An upload in place of the download
+    #[arg(long)]
+    upload: bool,
     /// Simulate it instead: no root, no BPF, done in a second
     #[arg(long)]
     sim: bool,
@@ -37,9 +40,44 @@ pub struct Args {
 
 const SCENARIO: &str = include_str!("../../lab/scenarios/demo.toml");
 
+/// The way of the bulk transfer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Down,
+    Up,
+}
+
+impl Way {
+    fn noun(self) -> &'static str {
+        match self {
+            Way::Down => "download",
+            Way::Up => "upload",
+        }
+    }
+
+    fn line(self) -> &'static str {
+        match self {
+            Way::Down => "20 Mbit/s, 20 ms",
+            Way::Up => "20 Mbit/s down and 5 up, 20 ms",
+        }
+    }
+
+    /// Its bottleneck among those of a result.
+    fn bottleneck(self) -> usize {
+        match self {
+            Way::Down => 0,
+            Way::Up => 1,
+        }
+    }
+}
+
+/// The way up of a line whose demo is an upload.
+const UPLOAD_MBPS: f64 = 5.0;
+
 /// One of the four comparisons: which flows of the scenario take part and how.
 struct Act {
-    name: &'static str,
+    /// With a download, with an upload.
+    names: [&'static str; 2],
     seconds: f64,
     others: bool,
     bulk: bool,
@@ -47,11 +85,17 @@ struct Act {
 }
 
 const ACTS: [Act; 4] = [
-    Act { name: "no download", seconds: 22.0, others: true, bulk: false, lowtide: false },
-    Act { name: "curl", seconds: 42.0, others: true, bulk: true, lowtide: false },
-    Act { name: "lowtide run -- curl", seconds: 48.0, others: true, bulk: true, lowtide: true },
-    Act { name: "lowtide run -- curl, alone", seconds: 40.0, others: false, bulk: true, lowtide: true },
+    Act { names: ["no download", "no upload"], seconds: 22.0, others: true, bulk: false, lowtide: false },
+    Act { names: ["curl", "curl -T"], seconds: 42.0, others: true, bulk: true, lowtide: false },
+    Act { names: ["lowtide run -- curl", "lowtide run -- curl -T"], seconds: 48.0, others: true, bulk: true, lowtide: true },
+    Act { names: ["lowtide run -- curl, alone", "lowtide run -- curl -T, alone"], seconds: 40.0, others: false, bulk: true, lowtide: true },
 ];
+
+impl Act {
+    fn name(&self, way: Way) -> &'static str {
+        self.names[way as usize]
+    }
+}
 
 /// What one act left behind, whoever ran it.
 struct Seen {
@@ -59,7 +103,7 @@ struct Seen {
     call: Option<Call>,
     /// Each flow's throughput: seconds, Mbit/s.
     throughput: Vec<Curve>,
-    /// The download's window: seconds, kB.
+    /// The bulk transfer's window: seconds, kB; nothing where only its sender knows it.
     window: Vec<(f64, f64)>,
 }
 
@@ -84,6 +128,8 @@ struct Row {
     call_jitter_ms: Option<f64>,
     page_load_s: Option<f64>,
     download_mbps: Option<f64>,
+    upload_mbps: Option<f64>,
+    /// Of the way that the bulk transfer takes, as is the queue's delay.
     utilisation: f64,
     queue_delay_ms_p95: f64,
     stalled: bool,
@@ -93,14 +139,15 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let for_real = if args.sim { None } else { Some(real::ready()?) };
     let unwritable = || format!("--html {}: cannot be written", args.html.display());
     may_write(&args.html).with_context(unwritable)?;
-    let seen = for_real.as_ref().map_or_else(simulated::run, real::run)?;
-    let rows: Vec<Row> = ACTS.iter().zip(&seen).map(|(act, seen)| row(act, seen)).collect();
-    page(&rows, &seen, args.sim).write(&args.html).with_context(unwritable)?;
+    let way = if args.upload { Way::Up } else { Way::Down };
+    let seen = for_real.as_ref().map_or_else(|| simulated::run(way), |options| real::run(way, options))?;
+    let rows: Vec<Row> = ACTS.iter().zip(&seen).map(|(act, seen)| row(act, way, seen)).collect();
+    page(&rows, way, &seen, args.sim).write(&args.html).with_context(unwritable)?;
     if args.json {
         let summaries: Vec<_> = seen.iter().map(|s| &s.summary).collect();
         stdout::line(serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "acts": rows, "summaries": summaries }))?)?;
     } else {
-        stdout::print(table(&rows, args.sim))?;
+        stdout::print(table(&rows, way, args.sim))?;
     }
     seen.iter().for_each(|s| lab::warn_if_stalled(&s.summary));
     eprintln!("lowtide: time series in {}", args.html.display());
@@ -114,9 +161,12 @@ fn may_write(path: &Path) -> io::Result<()> {
     if is_new { fs::remove_file(path) } else { Ok(()) }
 }
 
-fn scenario(act: &Act) -> Result<Scenario> {
+fn scenario(act: &Act, way: Way) -> Result<Scenario> {
     let mut scenario = Scenario::parse(SCENARIO)?;
-    scenario.name = act.name.to_owned();
+    if way == Way::Up {
+        scenario = scenario.with("topology.reverse_rate_mbps", UPLOAD_MBPS.into())?.with("flows.bulk.direction", "reverse".into())?;
+    }
+    scenario.name = act.name(way).to_owned();
     scenario.duration_s = act.seconds;
     for flow in &mut scenario.flows {
         let bulk = flow.name == "bulk";
@@ -126,26 +176,32 @@ fn scenario(act: &Act) -> Result<Scenario> {
     Ok(scenario)
 }
 
-fn row(act: &Act, seen: &Seen) -> Row {
+fn row(act: &Act, way: Way, seen: &Seen) -> Row {
     let summary = &seen.summary;
     let flow = |name: &str| summary.flows.iter().find(|f| f.name == name);
     let call = seen.call.as_ref();
+    let bulk = |of: Way| flow("bulk").filter(|_| of == way).map(|f| f.goodput_bps / 1e6);
+    let line = &summary.bottlenecks[way.bottleneck()];
     Row {
-        name: act.name,
+        name: act.name(way),
         call_added_delay_ms_p50: call.map(|c| c.p50),
         call_added_delay_ms_p95: call.map(|c| c.p95),
         call_added_delay_ms_max: call.map(|c| c.max),
         call_loss: call.map(|c| c.loss),
         call_jitter_ms: flow("call").and_then(|f| f.jitter_ms),
         page_load_s: flow("page").and_then(|f| f.completion_s),
-        download_mbps: flow("bulk").map(|f| f.goodput_bps / 1e6),
-        utilisation: summary.bottlenecks[0].utilisation,
-        queue_delay_ms_p95: summary.bottlenecks[0].queue_delay_ms.p95,
+        download_mbps: bulk(Way::Down),
+        upload_mbps: bulk(Way::Up),
+        utilisation: line.utilisation,
+        queue_delay_ms_p95: line.queue_delay_ms.p95,
         stalled: summary.lateness_ms.is_some_and(|l| l.stalled),
     }
 }
 
-const HEAD: [&str; 8] = ["", "call: added delay p50", "p95", "max", "packets lost", "page of 262 kB", "download", "line in use"];
+fn head(way: Way) -> [&'static str; 8] {
+    let in_use = if way == Way::Up { "way up in use" } else { "line in use" };
+    ["", "call: added delay p50", "p95", "max", "packets lost", "page of 262 kB", way.noun(), in_use]
+}
 
 fn cells(row: &Row) -> Vec<String> {
     let some = |value: Option<f64>, digits: usize, unit: &str| value.map_or_else(|| "–".to_owned(), |v| format!("{v:.digits$} {unit}"));
@@ -156,38 +212,50 @@ fn cells(row: &Row) -> Vec<String> {
         some(row.call_added_delay_ms_max, 1, "ms"),
         some(row.call_loss.map(|l| l * 100.0), 1, "%"),
         some(row.page_load_s, 2, "s"),
-        some(row.download_mbps, 1, "Mbit/s"),
+        some(row.download_mbps.or(row.upload_mbps), 1, "Mbit/s"),
         format!("{:.0} %", row.utilisation * 100.0),
     ]
 }
 
-fn table(rows: &[Row], simulated: bool) -> String {
+fn table(rows: &[Row], way: Way, simulated: bool) -> String {
     let where_ = if simulated { "simulated: " } else { "" };
-    let mut text = format!("{where_}20 Mbit/s, 20 ms, 500 ms of buffer; a call, a page each 2.5 s, a download\n\n");
-    text += &format!("{:<27} {:>22} {:>9} {:>9}\n", "", "call: added delay p50", "p95", "max");
+    let (line, bulk, head) = (way.line(), way.noun(), head(way));
+    let article = if way == Way::Up { "an" } else { "a" };
+    let mut text = format!("{where_}{line}, 500 ms of buffer; a call, a page each 2.5 s, {article} {bulk}\n\n");
+    text += &format!("{:<29} {:>22} {:>9} {:>9}\n", "", "call: added delay p50", "p95", "max");
     for cells in rows.iter().map(cells) {
-        text += &format!("{:<27} {:>22} {:>9} {:>9}\n", cells[0], cells[1], cells[2], cells[3]);
+        text += &format!("{:<29} {:>22} {:>9} {:>9}\n", cells[0], cells[1], cells[2], cells[3]);
     }
-    text += &format!("\n{:<27} {:>13} {:>15} {:>13} {:>9}\n", "", HEAD[4], HEAD[5], HEAD[6], "in use");
+    text += &format!("\n{:<29} {:>13} {:>15} {:>13} {:>9}\n", "", head[4], head[5], head[6], "in use");
     for cells in rows.iter().map(cells) {
-        text += &format!("{:<27} {:>13} {:>15} {:>13} {:>9}\n", cells[0], cells[4], cells[5], cells[6], cells[7]);
+        text += &format!("{:<29} {:>13} {:>15} {:>13} {:>9}\n", cells[0], cells[4], cells[5], cells[6], cells[7]);
     }
     text
 }
 
-fn page(rows: &[Row], seen: &[Seen], simulated: bool) -> Page {
-    let mut page = Page::new("lowtide: a download that gets out of the way");
+fn page(rows: &[Row], way: Way, seen: &[Seen], simulated: bool) -> Page {
+    let mut page = Page::new(match way {
+        Way::Down => "lowtide: a download that gets out of the way",
+        Way::Up => "lowtide: an upload that gets out of the way",
+    });
     let made = if simulated { "in lowtide's packet simulator" } else { "made of real Linux network stacks" };
-    page.paragraph(&format!("A line of 20 Mbit/s and 20 ms with 500 ms of buffer, {made}. A call sends 160 bytes each 20 ms, a page of 262 kB is loaded each 2.5 s over TCP (CUBIC), and curl downloads as fast as it may from a CUBIC server."));
-    page.table(&HEAD, &rows.iter().map(cells).collect::<Vec<_>>());
-    let calls = ACTS.iter().zip(seen).filter_map(|(act, seen)| Some((act.name, seen.call.as_ref()?)));
+    let bulk = match way {
+        Way::Down => "downloads as fast as it may from a CUBIC server",
+        Way::Up => "uploads as fast as it may, by CUBIC where lowtide does not hold it back",
+    };
+    page.paragraph(&format!("A line of {} with 500 ms of buffer, {made}. A call sends 160 bytes each 20 ms, a page of 262 kB is loaded each 2.5 s over TCP (CUBIC), and curl {bulk}.", way.line()));
+    page.table(&head(way), &rows.iter().map(cells).collect::<Vec<_>>());
+    let calls = ACTS.iter().zip(seen).filter_map(|(act, seen)| Some((act.name(way), seen.call.as_ref()?)));
     let curves = calls.map(|(name, call)| Curve::line(name, call.added.clone())).collect();
     page.plot(&over_time("The call's added delay", "added delay (ms)", curves), None);
     for (act, seen) in ACTS.iter().zip(seen) {
-        page.heading(&act.name.replace(' ', "-"), act.name);
+        page.heading(&act.name(way).replace(' ', "-"), act.name(way));
         page.plot(&over_time("Throughput of each flow, over half seconds", "Mbit/s", seen.throughput.clone()), None);
         if !seen.window.is_empty() {
-            let title = "The download's window: the smaller of the server's own and the one in the client's acknowledgements";
+            let title = match way {
+                Way::Down => "The download's window: the smaller of the server's own and the one in the client's acknowledgements",
+                Way::Up => "The upload's window: the smaller of the client's own and the one in the server's acknowledgements",
+            };
             page.plot(&over_time(title, "kB", vec![Curve::line("window", seen.window.clone())]), None);
         }
     }

@@ -29,6 +29,23 @@ fn simulated_it_shows_a_download_that_gets_out_of_the_way() {
 }
 
 #[test]
+fn simulated_it_shows_an_upload_that_gets_out_of_the_way() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = demo(folder.path(), &["--upload", "--sim", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let value = |act: usize, key: &str| said["acts"][act][key].as_f64().unwrap_or_else(|| panic!("{key} of act {act}: {said:#}"));
+    // The way up is 5 Mbit/s with 500 ms of buffer: plain curl fills both, and the pages' acknowledgements wait in it.
+    assert!(value(1, "call_added_delay_ms_p95") > 300.0 && value(1, "utilisation") > 0.95, "{said:#}");
+    assert!(value(2, "call_added_delay_ms_p95") < value(1, "call_added_delay_ms_p95") / 4.0, "{said:#}");
+    assert!(value(2, "page_load_s") < value(1, "page_load_s") / 2.0, "{said:#}");
+    assert!(value(3, "utilisation") > 0.85 && value(3, "upload_mbps") > 4.0 && value(3, "upload_mbps") < 5.0, "{said:#}");
+    assert!(said["acts"][3]["download_mbps"].is_null() && said["acts"][0]["upload_mbps"].is_null(), "{said:#}");
+    let page = std::fs::read_to_string(folder.path().join("page.html")).expect("the page");
+    assert!(page.contains("lowtide run -- curl -T, alone") && page.contains("an upload that gets out of the way"), "{page}");
+}
+
+#[test]
 fn the_table_says_that_it_was_simulated_and_repeats_itself() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let [first, second] = [(), ()].map(|()| demo(folder.path(), &["--sim"]).stdout);

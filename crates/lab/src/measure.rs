@@ -31,7 +31,8 @@ pub fn summary(scenario: &Scenario, traces: &[Trace], link: &Record, programs: &
     let dumbbell = plan::dumbbell(scenario)?;
     let window = scenario.duration_s - scenario.warmup_s;
     let rates = plan::mean_rates(scenario, dumbbell)?;
-    let flows: Vec<FlowResult> = traces.iter().map(|t| flow(scenario, t, link, zero, rates.0)).collect();
+    let flows: Vec<FlowResult> =
+        traces.iter().map(|t| flow(scenario, t, link, zero, if t.job.is_upload() { rates.1 } else { rates.0 })).collect();
     let streams = |i: &usize| traces[*i].echoes.is_none();
     let goodputs: Vec<f64> = (0..flows.len()).filter(streams).map(|i| flows[i].goodput_bps).collect();
     Ok(Summary {
@@ -128,8 +129,8 @@ fn goodput(trace: &Trace, zero: Time, from: f64, to: f64) -> f64 {
         let heard = echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).count();
         return heard as f64 * call_bytes(&trace.job) * 8.0 / (to - from);
     }
-    (acked_at(&trace.samples, zero + Span::from_secs_f64(to)) - acked_at(&trace.samples, zero + Span::from_secs_f64(from))) * 8.0
-        / (to - from)
+    let carried = |seconds| carried_by(trace, zero + Span::from_secs_f64(seconds));
+    (carried(to) - carried(from)) * 8.0 / (to - from)
 }
 
 fn call_bytes(job: &Job) -> f64 {
@@ -143,22 +144,34 @@ fn within(at: Time, zero: Time, from: f64, to: f64) -> bool {
     at >= zero + Span::from_secs_f64(from) && at < zero + Span::from_secs_f64(to)
 }
 
-/// Bytes acknowledged by `at`, between two samples on the line that joins them.
-fn acked_at(samples: &[Sample], at: Time) -> f64 {
+/// Payload that had arrived by `at`, between two samples on the line that joins them.
+fn carried_by(trace: &Trace, at: Time) -> f64 {
+    let samples = &trace.samples;
+    let carried = |sample: &Sample| carried(trace, sample) as f64;
     let after = samples.partition_point(|s| s.at < at);
     match (after.checked_sub(1).and_then(|i| samples.get(i)), samples.get(after)) {
         (Some(a), Some(b)) => {
             let part = at.since(a.at).secs_f64() / b.at.since(a.at).secs_f64();
-            a.stats.acked as f64 + (b.stats.acked.saturating_sub(a.stats.acked)) as f64 * part
+            carried(a) + (carried(b) - carried(a)).max(0.0) * part
         }
-        (Some(last), None) => last.stats.acked as f64,
+        (Some(last), None) => carried(last),
         (None, _) => 0.0,
     }
+}
+
+/// The flow's payload as its server knows it: what it received of an upload, else what was acknowledged to it.
+pub fn carried(trace: &Trace, sample: &Sample) -> u64 {
+    if trace.job.is_upload() { sample.stats.received } else { sample.stats.acked }
 }
 
 fn retransmits(trace: &Trace) -> u64 {
     match &trace.said.iperf {
         Some(report) => report["end"]["sum_sent"]["retransmits"].as_u64().unwrap_or(0),
+        // Only the sender knows; `lowtide run` tells what its own sent again.
+        None if trace.job.is_upload() => {
+            let said = trace.said.lowtide.as_ref();
+            said.and_then(|said| said["sent"]["retransmissions"].as_u64()).unwrap_or(0)
+        }
         None => trace.samples.last().map_or(0, |s| s.stats.retransmits),
     }
 }
@@ -166,6 +179,7 @@ fn retransmits(trace: &Trace) -> u64 {
 fn rtts(trace: &Trace, zero: Time, from: f64, to: f64) -> Rtts {
     let all: Vec<f64> = match &trace.echoes {
         Some(echoes) => echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).map(|e| e.rtt().millis_f64()).collect(),
+        None if trace.job.is_upload() => Vec::new(),
         None => trace
             .samples
             .iter()
@@ -199,8 +213,8 @@ fn jain_short(scenario: &Scenario, traces: &[Trace], zero: Time) -> f64 {
 pub fn throughput(trace: &Trace, link: &Record, zero: Time) -> Vec<(f64, f64)> {
     let port = trace.job.port;
     let rate = |bytes: u64| Rate::from_bytes_over(bytes, crate::path::BIN).bps() as f64;
-    link.forward
-        .bins
+    let way = if trace.job.is_upload() { &link.reverse } else { &link.forward };
+    way.bins
         .iter()
         .filter(|b| b.start >= zero)
         .map(|b| (b.start.since(zero).secs_f64(), rate(b.bytes.get(&port).copied().unwrap_or(0))))

@@ -1,4 +1,4 @@
-//! The two requests the laboratory has for the kernel's network configuration: a device up, an address on it. Acts on the
+//! What the laboratory asks of the kernel's network configuration: a device up, an address on it, a control by port. Acts on the
 //! namespace of the calling thread; does not know whose that is.
 
 use std::net::Ipv4Addr;
@@ -8,6 +8,14 @@ use anyhow::{Context, Result, bail};
 use nix::libc;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+
+/// linux/rtnetlink.h: the control's name among a route's metrics.
+const RTAX_CC_ALGO: u16 = 16;
+/// linux/fib_rules.h: look in a table; a rule's attributes.
+const FR_ACT_TO_TBL: u8 = 1;
+const FRA_TABLE: u16 = 15;
+const FRA_IP_PROTO: u16 = 22;
+const FRA_DPORT_RANGE: u16 = 24;
 
 /// `struct nlmsghdr`: length, type, flags, sequence, port.
 const HEADER: usize = 16;
@@ -46,6 +54,29 @@ pub fn address(name: &str, address: Ipv4Addr, prefix: u8) -> Result<()> {
     attribute(&mut body, libc::IFA_ADDRESS, &address.octets());
     request(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
         .with_context(|| format!("putting {address}/{prefix} on {name}"))
+}
+
+/// Has connections to `port` of `host`, through device `name`, begin with the congestion control `control`: by a rule that matches the
+/// port and a route of its own that names the control. A namespace's default may only be a control that the machine allows; this may be any.
+pub fn control_by_port(control: &str, port: u16, name: &str, host: Ipv4Addr) -> Result<()> {
+    let index = if_nametoindex(name).with_context(|| format!("no device {name} in this network namespace"))?;
+    let table = u32::from(port);
+    // struct rtmsg: family, lengths of the addresses, tos, table, protocol, scope, type, flags.
+    let mut route = vec![libc::AF_INET as u8, 32, 0, 0, 0, libc::RTPROT_STATIC, libc::RT_SCOPE_LINK, libc::RTN_UNICAST, 0, 0, 0, 0];
+    attribute(&mut route, libc::RTA_TABLE, &table.to_ne_bytes());
+    attribute(&mut route, libc::RTA_DST, &host.octets());
+    attribute(&mut route, libc::RTA_OIF, &index.to_ne_bytes());
+    let mut metrics = Vec::new();
+    attribute(&mut metrics, RTAX_CC_ALGO, &[control.as_bytes(), &[0]].concat());
+    attribute(&mut route, libc::RTA_METRICS, &metrics);
+    request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &route)
+        .with_context(|| format!("a route whose connections begin with the congestion control {control}"))?;
+    // struct fib_rule_hdr: family, lengths, tos, table, two reserved, action, flags.
+    let mut rule = vec![libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, FR_ACT_TO_TBL, 0, 0, 0, 0];
+    attribute(&mut rule, FRA_TABLE, &table.to_ne_bytes());
+    attribute(&mut rule, FRA_IP_PROTO, &[libc::IPPROTO_TCP as u8]);
+    attribute(&mut rule, FRA_DPORT_RANGE, &[port.to_ne_bytes(), port.to_ne_bytes()].concat());
+    request(libc::RTM_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &rule).with_context(|| format!("a rule for port {port}"))
 }
 
 fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {

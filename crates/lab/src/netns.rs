@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "setns between fork and exec")]
 
 use std::fs::{self, File};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -52,6 +53,12 @@ impl Namespace {
                 .join()
         });
         done.map_err(|_| anyhow!("a thread inside a network namespace died"))?
+    }
+
+    /// Has connections that begin inside, to `port` of `host` through device `name`, send by the congestion control `control`, unless their
+    /// program asks for another. For programs that cannot be told which.
+    pub fn control_by_port(&self, control: &str, port: u16, name: &str, host: Ipv4Addr) -> Result<()> {
+        self.enter(|| netlink::control_by_port(control, port, name, host))
     }
 
     /// Makes `command` start inside, and get SIGTERM if the laboratory's thread that starts it dies. Whatever signals this process

@@ -46,12 +46,14 @@ pub struct Job {
 /// What a job does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
-    /// curl fetches so many bytes over so many connections, again at the given interval if there is one.
-    Fetch {
+    /// curl moves so many bytes over so many connections, again at the given interval if there is one.
+    Curl {
         /// Payload bytes.
         bytes: u64,
         /// From start to start, in seconds.
         every: Option<f64>,
+        /// Towards the server.
+        up: bool,
     },
     /// iperf3, downwards or upwards.
     Iperf {
@@ -65,12 +67,17 @@ pub enum Work {
 impl Job {
     /// It has an end of its own.
     pub fn is_transfer(&self) -> bool {
-        matches!(self.work, Work::Fetch { bytes, .. } if bytes != ENDLESS)
+        matches!(self.work, Work::Curl { bytes, .. } if bytes != ENDLESS)
+    }
+
+    /// Its data goes from the client to the server.
+    pub fn is_upload(&self) -> bool {
+        matches!(self.work, Work::Curl { up: true, .. } | Work::Iperf { up: true })
     }
 
     /// It may be ended when its time is over, not when its data is.
     pub fn endless(&self) -> bool {
-        matches!(self.work, Work::Fetch { bytes: ENDLESS, .. } | Work::Iperf { .. })
+        matches!(self.work, Work::Curl { bytes: ENDLESS, .. } | Work::Iperf { .. })
     }
 }
 
@@ -200,8 +207,9 @@ fn work(flow: &Flow) -> Result<Work> {
     if flow.kind == Kind::Utp {
         bail!("flow `{name}`: the laboratory has no uTP; run it with `lowtide sim`");
     }
-    match (&flow.traffic, flow.kind, flow.direction) {
-        (Traffic::Cbr { rate_kbps, packet_bytes }, Kind::Udp, _) => {
+    let up = flow.direction == Direction::Reverse;
+    match (&flow.traffic, flow.kind) {
+        (Traffic::Cbr { rate_kbps, packet_bytes }, Kind::Udp) => {
             ensure!(
                 *rate_kbps > 0.0 && *packet_bytes >= DATAGRAM_HEADERS + 24,
                 "flow `{name}`: the probe needs packets of {} bytes or more",
@@ -210,15 +218,14 @@ fn work(flow: &Flow) -> Result<Work> {
             let interval = Span::from_secs_f64(f64::from(*packet_bytes) * 8.0 / (rate_kbps * 1e3));
             Ok(Work::Call(Beat { size: (packet_bytes - DATAGRAM_HEADERS) as usize, interval }))
         }
-        (_, Kind::Udp, _) => bail!("flow `{name}`: over UDP the laboratory has only `traffic = {{ kind = \"cbr\", … }}`"),
-        (Traffic::Bulk, _, direction) if flow.lab.program == "iperf3" => Ok(Work::Iperf { up: direction == Direction::Reverse }),
-        (_, _, Direction::Reverse) => bail!("flow `{name}`: uploads in the laboratory are bulk and need `lab.program = \"iperf3\"`"),
+        (_, Kind::Udp) => bail!("flow `{name}`: over UDP the laboratory has only `traffic = {{ kind = \"cbr\", … }}`"),
+        (Traffic::Bulk, _) if flow.lab.program == "iperf3" => Ok(Work::Iperf { up }),
         _ if flow.lab.program != "curl" => {
             bail!("flow `{name}`: `lab.program` is `curl` or, for bulk traffic, `iperf3`; not `{}`", flow.lab.program)
         }
-        (Traffic::Bulk, ..) => Ok(Work::Fetch { bytes: ENDLESS, every: None }),
-        (Traffic::Finite { bytes }, ..) => Ok(Work::Fetch { bytes: *bytes, every: None }),
-        (Traffic::Repeat { bytes, every_s }, ..) => Ok(Work::Fetch { bytes: *bytes, every: Some(*every_s) }),
+        (Traffic::Bulk, ..) => Ok(Work::Curl { bytes: ENDLESS, every: None, up }),
+        (Traffic::Finite { bytes }, ..) => Ok(Work::Curl { bytes: *bytes, every: None, up }),
+        (Traffic::Repeat { bytes, every_s }, ..) => Ok(Work::Curl { bytes: *bytes, every: Some(*every_s), up }),
         (traffic, ..) => bail!("flow `{name}`: the laboratory has bulk, finite, repeat and cbr traffic; for {traffic:?} run `lowtide sim`"),
     }
 }

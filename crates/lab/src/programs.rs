@@ -2,7 +2,7 @@
 //! programs' command lines; does not know what is measured on the line.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -77,7 +77,7 @@ impl Ground<'_> {
         let mut said = Said::default();
         let end = self.at(job.runs.end);
         match (job.work, server) {
-            (Work::Fetch { bytes, every }, Some(server)) => self.fetches(job, server, bytes, every, end, &mut said)?,
+            (Work::Curl { bytes, every, .. }, Some(server)) => self.transfers(job, server, bytes, every, end, &mut said)?,
             (Work::Iperf { up }, _) => said.iperf = self.iperf(job, up, self.at(job.runs.start), end)?,
             _ => bail!("flow `{}` has no program", job.name),
         }
@@ -114,7 +114,7 @@ impl Ground<'_> {
         self.folder.join(format!("{}.lowtide.json", job.name))
     }
 
-    fn fetches(&self, job: &Job, server: &Server, bytes: u64, every: Option<f64>, end: Time, said: &mut Said) -> Result<()> {
+    fn transfers(&self, job: &Job, server: &Server, bytes: u64, every: Option<f64>, end: Time, said: &mut Said) -> Result<()> {
         let mut start = job.runs.start;
         loop {
             self.sleep_before(job, self.at(start));
@@ -122,7 +122,7 @@ impl Ground<'_> {
                 return Ok(());
             }
             let began = clock::now().max(self.at(start));
-            let output = self.fetch(job, server, bytes, began, end)?;
+            let output = self.curl(job, server, bytes, began, end)?;
             if !job.endless() {
                 let began = began.since(self.zero).secs_f64();
                 let took = output.lines().filter_map(|line| line.parse().ok()).map(Some);
@@ -137,7 +137,7 @@ impl Ground<'_> {
         }
     }
 
-    fn fetch(&self, job: &Job, server: &Server, bytes: u64, due: Time, end: Time) -> Result<String> {
+    fn curl(&self, job: &Job, server: &Server, bytes: u64, due: Time, end: Time) -> Result<String> {
         let mut command = self.command(job, "curl");
         let left = end.since(due).secs_f64();
         command.args(["--silent", "--show-error", "--noproxy", "*", "--write-out", "%{time_total}\\n"]);
@@ -146,7 +146,12 @@ impl Ground<'_> {
         if connections > 1 {
             command.args(["--parallel", "--parallel-immediate", "--parallel-max", &connections.to_string()]);
         }
+        let sent = if job.is_upload() { Some(self.file_of(bytes)?) } else { None };
         for _ in 0..connections {
+            match &sent {
+                Some(file) => command.arg("--upload-file").arg(file),
+                None => &mut command,
+            };
             command.args(["--output", "/dev/null", &server.url(bytes)]);
         }
         let last = self.watch(command, self.is_managed(job).then_some(due), end + OVERTIME)?;
@@ -154,6 +159,14 @@ impl Ground<'_> {
         ensure!(last.code == Some(0) || cut_off, "flow `{}`: curl ended with {:?}: {}", job.name, last.code, last.errors.trim());
         // What the end of the run cut off has not arrived, however long curl says it took.
         Ok(if last.code == Some(0) { last.output } else { String::new() })
+    }
+
+    /// A file of so many zeros, which takes no room.
+    fn file_of(&self, bytes: u64) -> Result<PathBuf> {
+        let path = self.folder.join(format!("{bytes}-bytes"));
+        let made = File::create(&path).and_then(|file| file.set_len(bytes));
+        made.with_context(|| format!("{}: a file of {bytes} bytes to send cannot be made", path.display()))?;
+        Ok(path)
     }
 
     fn iperf(&self, job: &Job, up: bool, due: Time, end: Time) -> Result<Option<serde_json::Value>> {

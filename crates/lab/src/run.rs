@@ -141,7 +141,7 @@ fn follow(job: &Job, ground: &Ground<'_>, stop: &Arc<AtomicBool>) -> Result<Trac
             call.join().map(|echoes| trace.echoes = Some(echoes))
         }
         Work::Iperf { .. } => ground.run(job, None).map(|said| trace.said = said),
-        Work::Fetch { .. } => watched(job, ground, &mut trace),
+        Work::Curl { .. } => watched(job, ground, &mut trace),
     };
     if result.is_err() {
         ground.stop.store(true, Ordering::Relaxed);
@@ -152,6 +152,9 @@ fn follow(job: &Job, ground: &Ground<'_>, stop: &Arc<AtomicBool>) -> Result<Trac
 /// Runs a job against a server of its own and looks at the server's connections meanwhile.
 fn watched(job: &Job, ground: &Ground<'_>, trace: &mut Trace) -> Result<()> {
     let server = Server::new(ground.server, SERVER, job.port, &job.cc)?;
+    if job.is_upload() {
+        ground.client.control_by_port(&job.cc, job.port, "tun0", SERVER)?;
+    }
     let over = AtomicBool::new(false);
     let samples = &mut trace.samples;
     trace.said = thread::scope(|scope| {

@@ -3,6 +3,7 @@
 use lowtide_scenario::{FlowPoint, QueuePoint, Series};
 use lowtide_units::Time;
 
+use crate::measure::carried;
 use crate::path::Seen;
 use crate::run::{Outcome, Trace};
 
@@ -22,7 +23,7 @@ fn seconds(at: Time, zero: Time) -> f64 {
     at.since(zero).secs_f64()
 }
 
-/// A call's points are its packets; those of a download are its server's samples; iperf3's are its report's intervals.
+/// A call's points are its packets; those of curl are its server's samples; iperf3's are its report's intervals.
 fn points(trace: &Trace, zero: Time) -> Vec<FlowPoint> {
     let name = || trace.job.name.clone();
     if let Some(echoes) = &trace.echoes {
@@ -38,15 +39,17 @@ fn points(trace: &Trace, zero: Time) -> Vec<FlowPoint> {
     }
     let pairs = trace.samples.windows(2).filter(|pair| pair[0].at >= zero && pair[1].stats.open > 0);
     let point = |pair: &[crate::run::Sample]| {
-        let (before, now) = (pair[0].stats, pair[1].stats);
-        let acked = now.acked.saturating_sub(before.acked);
-        FlowPoint {
-            goodput_bps: acked as f64 * 8.0 / pair[1].at.since(pair[0].at).secs_f64(),
-            cwnd_bytes: now.cwnd as f64,
-            rwnd_bytes: now.peer_window as f64,
-            rtt_ms: f64::from(now.srtt_us) / 1e3,
+        let now = pair[1].stats;
+        let carried = carried(trace, &pair[1]).saturating_sub(carried(trace, &pair[0]));
+        let point = FlowPoint {
+            goodput_bps: carried as f64 * 8.0 / pair[1].at.since(pair[0].at).secs_f64(),
             ..FlowPoint::at(seconds(pair[1].at, zero), name())
+        };
+        // The server knows no window and no RTT of what it receives.
+        if trace.job.is_upload() {
+            return point;
         }
+        FlowPoint { cwnd_bytes: now.cwnd as f64, rwnd_bytes: now.peer_window as f64, rtt_ms: f64::from(now.srtt_us) / 1e3, ..point }
     };
     pairs.map(point).collect()
 }

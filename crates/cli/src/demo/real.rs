@@ -5,7 +5,7 @@ use lowtide_kernel::features::Features;
 use lowtide_lab::run::{self, Options, Outcome, Trace};
 use lowtide_lab::{measure, plan};
 
-use super::{ACTS, Call, Seen, scenario, smooth};
+use super::{ACTS, Call, Seen, Way, scenario, smooth};
 use crate::report::Curve;
 use crate::{doctor, lab};
 
@@ -22,12 +22,12 @@ pub fn ready() -> Result<Options> {
 }
 
 /// Runs the acts one after the other.
-pub fn run(options: &Options) -> Result<Vec<Seen>> {
+pub fn run(way: Way, options: &Options) -> Result<Vec<Seen>> {
     let mut seen = Vec::new();
     for (number, act) in ACTS.iter().enumerate() {
-        eprintln!("lowtide: {} of {}: {} ({:.0} s)", number + 1, ACTS.len(), act.name, act.seconds);
-        let scenario = scenario(act)?;
-        let outcome = run::run(&scenario, options).with_context(|| act.name)?;
+        eprintln!("lowtide: {} of {}: {} ({:.0} s)", number + 1, ACTS.len(), act.name(way), act.seconds);
+        let scenario = scenario(act, way)?;
+        let outcome = run::run(&scenario, options).with_context(|| act.name(way))?;
         seen.push(see(outcome, scenario.warmup_s));
     }
     Ok(seen)
@@ -38,7 +38,8 @@ fn see(outcome: Outcome, warmup_s: f64) -> Seen {
         let points: Vec<_> = measure::throughput(t, &outcome.link, outcome.zero).into_iter().map(|(at, bps)| (at, bps / 1e6)).collect();
         Curve::line(&t.job.name, smooth(&points))
     };
-    let bulk = outcome.traces.iter().filter(|t| t.job.name == "bulk");
+    // An upload's window is its client's, which nobody asks.
+    let bulk = outcome.traces.iter().filter(|t| t.job.name == "bulk" && !t.job.is_upload());
     Seen {
         call: outcome.traces.iter().find_map(|t| call(t, &outcome, warmup_s)),
         throughput: outcome.traces.iter().map(throughput).collect(),
