@@ -123,6 +123,8 @@ pub struct Impairments {
     duplicate: Random,
     in_burst: bool,
     last_arrival: Time,
+    /// Nothing but the delay.
+    perfect: bool,
 }
 
 impl Impairments {
@@ -138,11 +140,17 @@ impl Impairments {
             duplicate: seed.of("duplicate").generator(),
             in_burst: false,
             last_arrival: Time::ZERO,
+            perfect: ImpairConfig { delay_ms: 0.0, ..*config } == ImpairConfig::default(),
         }
     }
 
     /// The fate of a packet whose last bit left at `now`. A perfect wire draws no random number.
+    #[inline]
     pub fn pass(&mut self, now: Time) -> Fate {
+        if self.perfect { Fate::Arrives { at: now + self.delay, duplicate_at: None } } else { self.impair(now) }
+    }
+
+    fn impair(&mut self, now: Time) -> Fate {
         if self.loses() {
             return Fate::Lost;
         }

@@ -36,6 +36,7 @@ impl Transmitter {
     /// [`Time::MAX`] at rate zero, until [`set_rate`](Transmitter::set_rate) says otherwise.
     ///
     /// For an exact rate a host that wakes up late passes the end it was told, not its clock.
+    #[inline]
     pub fn start(&mut self, bytes: u32, now: Time) -> Time {
         let work = u128::from(bytes) * 8 * NS_PER_S;
         if let Some(left) = &mut self.stalled {
@@ -67,6 +68,7 @@ impl Transmitter {
         Some(self.work_off(left))
     }
 
+    #[inline]
     fn work_off(&mut self, work: u128) -> Time {
         let rate = self.rate.bps();
         if rate == 0 {

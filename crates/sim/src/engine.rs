@@ -22,6 +22,9 @@ pub trait Code: Copy {
 #[derive(Debug)]
 pub struct Events<E> {
     heap: BinaryHeap<Reverse<u128>>,
+    /// The event handed out last still lies on top of the heap. Most events schedule another one, which takes its place: one walk
+    /// through the heap instead of two.
+    top_is_past: bool,
     now: Time,
     scheduled: u64,
     handled: u64,
@@ -43,7 +46,7 @@ impl<E: Code> Default for Events<E> {
 impl<E: Code> Events<E> {
     /// An empty queue at time zero.
     pub fn new() -> Events<E> {
-        Events { heap: BinaryHeap::with_capacity(1024), now: Time::ZERO, scheduled: 0, handled: 0, of: PhantomData }
+        Events { heap: BinaryHeap::with_capacity(1024), top_is_past: false, now: Time::ZERO, scheduled: 0, handled: 0, of: PhantomData }
     }
 
     /// The time of the event handed out last.
@@ -57,22 +60,35 @@ impl<E: Code> Events<E> {
     }
 
     /// Schedules `event` at `at`, or at once if that is past.
+    #[inline]
     pub fn schedule(&mut self, at: Time, event: E) {
         self.scheduled += 1;
         debug_assert!(self.scheduled < 1 << NUMBER_BITS, "more events than can be numbered");
         let at = at.max(self.now).nanos().min(LATEST);
         let number = u128::from(self.scheduled) << EVENT_BITS | u128::from(event.encode());
-        self.heap.push(Reverse(u128::from(at) << (EVENT_BITS + NUMBER_BITS) | number));
+        let pending = Reverse(u128::from(at) << (EVENT_BITS + NUMBER_BITS) | number);
+        if self.top_is_past
+            && let Some(mut top) = self.heap.peek_mut()
+        {
+            self.top_is_past = false;
+            *top = pending;
+        } else {
+            self.heap.push(pending);
+        }
     }
 
     /// The next event up to and including `end`; time advances to it.
+    #[inline]
     pub fn next(&mut self, end: Time) -> Option<E> {
+        if std::mem::take(&mut self.top_is_past) {
+            self.heap.pop();
+        }
         let first = self.heap.peek()?.0;
         let at = Time::from_nanos((first >> (EVENT_BITS + NUMBER_BITS)) as u64);
         if at > end {
             return None;
         }
-        self.heap.pop();
+        self.top_is_past = true;
         self.now = at;
         self.handled += 1;
         Some(E::decode(first as u32))

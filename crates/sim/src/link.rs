@@ -1,59 +1,11 @@
-//! A stage of a path: a queue with a transmitter and a propagation delay behind it, or a delay alone. Keeps what is measured
-//! at it. Knows packets, not flows or routes.
-
-use std::collections::VecDeque;
+//! A link: a queue and its transmitter. Keeps what is measured at it. Knows packets, not flows or routes.
 
 use lowtide_net::{Drop, Fate, Impairments, Packet as _, Queue, RateTrace, Transmitter};
 use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
-use crate::packet::Packet;
-use crate::service::{HostJitter, Service};
-
-/// Packets under way, by arrival; one event pends for the first of them.
-#[derive(Debug, Default)]
-pub struct Pipe {
-    packets: VecDeque<(Time, Packet)>,
-    pending: Option<Time>,
-}
-
-impl Pipe {
-    /// `packet` arrives at `at`; the time to schedule, if no earlier event pends.
-    pub fn push(&mut self, at: Time, packet: Packet) -> Option<Time> {
-        let mut place = self.packets.len();
-        // Only reordering links walk here.
-        while place > 0 && self.packets[place - 1].0 > at {
-            place -= 1;
-        }
-        if place == self.packets.len() {
-            self.packets.push_back((at, packet));
-        } else {
-            self.packets.insert(place, (at, packet));
-        }
-        if self.pending.is_some_and(|pending| pending <= at) {
-            return None;
-        }
-        self.pending = Some(at);
-        Some(at)
-    }
-
-    /// The next packet that has arrived by `now`.
-    pub fn pop(&mut self, now: Time) -> Option<Packet> {
-        if self.packets.front()?.0 > now {
-            return None;
-        }
-        self.packets.pop_front().map(|(_, packet)| packet)
-    }
-
-    /// After the arrivals of `now`: the time to schedule next.
-    pub fn rearm(&mut self, now: Time) -> Option<Time> {
-        if self.pending.is_some_and(|pending| pending > now) {
-            return None;
-        }
-        self.pending = self.packets.front().map(|front| front.0);
-        self.pending
-    }
-}
+use crate::service::Service;
+use crate::slab::Handle;
 
 /// What is measured at a queue, from the end of the warm-up on.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +29,7 @@ pub struct QueueStats {
 }
 
 impl QueueStats {
+    #[inline]
     fn tick(&mut self, now: Time, bytes: u64) {
         self.integral += u128::from(bytes) * u128::from(now.since(self.last).nanos());
         self.last = now;
@@ -91,7 +44,9 @@ impl QueueStats {
 
 /// A queue, its transmitter and what lies behind.
 pub struct Link {
-    queue: Box<dyn Queue<Packet>>,
+    queue: Box<dyn Queue<Handle>>,
+    /// Bytes in the queue.
+    bytes: u64,
     transmitter: Transmitter,
     impairments: Impairments,
     /// The depth of a token bucket as time at the line rate; none: a wire, which serialises.
@@ -108,16 +63,28 @@ pub struct Link {
     service: Option<Box<Service>>,
 }
 
+/// A packet that leaves a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// When it will have left.
+    pub left: Time,
+    /// When the transmitter will be free again.
+    pub free: Time,
+    /// The packet.
+    pub packet: Handle,
+}
+
 /// A rate that changes, and the packet being sent, whose end moves with it.
 struct Varying {
     trace: RateTrace,
-    sending: Option<(Time, Packet)>,
+    sending: Option<(Time, Handle)>,
 }
 
 impl Link {
     /// An idle link.
-    pub fn new(queue: Box<dyn Queue<Packet>>, rate: Rate, impairments: Impairments) -> Link {
+    pub fn new(queue: Box<dyn Queue<Handle>>, rate: Rate, impairments: Impairments) -> Link {
         Link {
+            bytes: queue.bytes(),
             queue,
             transmitter: Transmitter::new(rate),
             impairments,
@@ -178,14 +145,16 @@ impl Link {
     }
 
     /// Where the rate may change before a packet has left at `left`, keeps it; otherwise gives it back.
-    pub fn hold(&mut self, left: Time, packet: Packet) -> Option<Packet> {
+    #[inline]
+    pub fn hold(&mut self, left: Time, packet: Handle) -> Option<Handle> {
         let Some(varying) = &mut self.varying else { return Some(packet) };
         varying.sending = Some((left, packet));
         None
     }
 
     /// A packet should have left by `now`: gives back one that was held until now. False: its end has moved.
-    pub fn has_left(&mut self, now: Time) -> (bool, Option<Packet>) {
+    #[inline]
+    pub fn has_left(&mut self, now: Time) -> (bool, Option<Handle>) {
         let Some(varying) = &mut self.varying else { return (true, None) };
         match varying.sending {
             Some((left, _)) if left != now => (false, None),
@@ -200,12 +169,19 @@ impl Link {
 
     /// Bytes waiting.
     pub fn bytes(&self) -> u64 {
-        self.queue.bytes()
+        self.bytes
     }
 
     /// Packets waiting.
     pub fn packets(&self) -> usize {
         self.queue.packets()
+    }
+
+    /// Packets waiting and being sent.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        let sending = self.varying.as_ref().is_some_and(|varying| varying.sending.is_some());
+        self.packets() + usize::from(sending) + self.service.as_ref().map_or(0, |service| service.packets())
     }
 
     /// CE marks since the measurement began.
@@ -221,31 +197,33 @@ impl Link {
 
     /// Brings the averages up to `now`.
     pub fn finish(&mut self, now: Time) {
-        self.stats.tick(now, self.queue.bytes());
+        self.stats.tick(now, self.bytes);
     }
 
     /// `packet` comes; whether the transmitter is free to [`transmit`](Self::transmit).
-    pub fn enqueue(&mut self, mut packet: Packet, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> bool {
-        let before = self.queue.bytes();
-        self.stats.tick(now, before);
-        self.stats.at_enqueue += u128::from(before);
+    #[inline]
+    pub fn enqueue(&mut self, mut packet: Handle, now: Time, dropped: &mut Vec<(Handle, Drop)>) -> bool {
+        self.stats.tick(now, self.bytes);
+        self.stats.at_enqueue += u128::from(self.bytes);
         self.stats.arrivals += 1;
         packet.queued = now;
         let drops = dropped.len();
         self.queue.enqueue(packet, now, dropped);
+        self.bytes = self.queue.bytes();
         self.stats.drops += (dropped.len() - drops) as u64;
-        self.stats.max_bytes = self.stats.max_bytes.max(self.queue.bytes());
+        self.stats.max_bytes = self.stats.max_bytes.max(self.bytes);
         !self.busy
     }
 
-    /// The transmitter is free: takes the next packet. Returns when it will have left, when the transmitter will be free again, and it.
-    pub fn transmit(&mut self, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<(Time, Time, Packet)> {
-        let next = take(&mut *self.queue, &mut self.stats, now, dropped);
+    /// The transmitter is free: takes the next packet.
+    #[inline]
+    pub fn transmit(&mut self, now: Time, dropped: &mut Vec<(Handle, Drop)>) -> Option<Departure> {
+        let next = take(&mut *self.queue, &mut self.bytes, &mut self.stats, now, dropped);
         self.busy = next.is_some();
         let packet = next?;
         let paid = self.transmitter.start(packet.bytes(), now);
         let (left, free) = self.bucket_depth.map_or((paid, paid), |bucket_depth| (now, now.max(paid - bucket_depth)));
-        Some((left, free, packet))
+        Some(Departure { left, free, packet })
     }
 
     /// A link that is no wire has its turn: `taken` is told of each packet that leaves the queue, those that leave the link go to `leaving`.
@@ -253,20 +231,21 @@ impl Link {
     pub fn serve(
         &mut self,
         now: Time,
-        dropped: &mut Vec<(Packet, Drop)>,
-        taken: &mut dyn FnMut(&Packet),
-        leaving: &mut Vec<Packet>,
+        dropped: &mut Vec<(Handle, Drop)>,
+        taken: &mut dyn FnMut(&Handle),
+        leaving: &mut Vec<Handle>,
     ) -> Option<Time> {
         let service = self.service.as_mut()?;
-        let (queue, stats) = (&mut *self.queue, &mut self.stats);
-        let mut next = || take(queue, stats, now, dropped).inspect(&mut *taken);
+        let (queue, bytes, stats) = (&mut *self.queue, &mut self.bytes, &mut self.stats);
+        let mut next = || take(queue, bytes, stats, now, dropped).inspect(&mut *taken);
         let again = service.serve(now, &mut next, leaving);
         self.busy = again.is_some();
         again
     }
 
     /// What becomes of a packet that leaves at `left`.
-    pub fn pass(&mut self, left: Time, packet: &Packet, dropped: &mut Vec<(Packet, Drop)>) -> Fate {
+    #[inline]
+    pub fn pass(&mut self, left: Time, packet: &Handle, dropped: &mut Vec<(Handle, Drop)>) -> Fate {
         let fate = self.impairments.pass(left);
         if fate == Fate::Lost {
             self.stats.drops += 1;
@@ -276,12 +255,19 @@ impl Link {
     }
 }
 
-/// The next packet of `queue`, counted in `stats`.
+/// The next packet of `queue`, which holds `bytes`, counted in `stats`.
 #[inline]
-fn take(queue: &mut dyn Queue<Packet>, stats: &mut QueueStats, now: Time, dropped: &mut Vec<(Packet, Drop)>) -> Option<Packet> {
-    stats.tick(now, queue.bytes());
+fn take(
+    queue: &mut dyn Queue<Handle>,
+    bytes: &mut u64,
+    stats: &mut QueueStats,
+    now: Time,
+    dropped: &mut Vec<(Handle, Drop)>,
+) -> Option<Handle> {
+    stats.tick(now, *bytes);
     let drops = dropped.len();
     let next = queue.dequeue(now, dropped);
+    *bytes = queue.bytes();
     stats.drops += (dropped.len() - drops) as u64;
     let packet = next?;
     stats.delay.add(now.since(packet.queued));
@@ -289,55 +275,13 @@ fn take(queue: &mut dyn Queue<Packet>, stats: &mut QueueStats, now: Time, droppe
     Some(packet)
 }
 
-/// One stage of a path.
-pub struct Stage {
-    /// The queue in front; none for a delay alone.
-    pub link: Option<Link>,
-    /// The delay of a stage without a link; a link's own delay is in its impairments.
-    pub delay: Span,
-    /// A host's jitter instead of that delay.
-    jitter: Option<Box<HostJitter>>,
-    /// What is under way behind it.
-    pub pipe: Pipe,
-}
-
-impl Stage {
-    /// A delay that holds any number of packets.
-    pub fn delay(delay: Span) -> Stage {
-        Stage { link: None, delay, jitter: None, pipe: Pipe::default() }
-    }
-
-    /// A link.
-    pub fn link(link: Link) -> Stage {
-        Stage { link: Some(link), delay: Span::ZERO, jitter: None, pipe: Pipe::default() }
-    }
-
-    /// A host that holds each packet back a little.
-    pub fn host(jitter: HostJitter) -> Stage {
-        Stage { jitter: Some(Box::new(jitter)), ..Stage::delay(Span::ZERO) }
-    }
-
-    /// Whether it is the same delay for every packet.
-    pub fn is_delay(&self) -> bool {
-        self.link.is_none() && self.jitter.is_none()
-    }
-
-    /// When a packet that comes now is through a stage without a link.
-    #[inline]
-    pub fn through(&mut self, now: Time) -> Time {
-        match &mut self.jitter {
-            None => now + self.delay,
-            Some(jitter) => jitter.leaves(now),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use lowtide_net::{ImpairConfig, QueueConfig};
 
     use super::*;
-    use crate::packet::Kind;
+    use crate::packet::{Kind, Packet};
+    use crate::slab::Slab;
 
     fn link() -> Link {
         let rate = Rate::from_mbps_f64(12.0);
@@ -347,12 +291,13 @@ mod tests {
 
     /// When five packets of 1 ms each arrive that came at once, each taken as soon as the link is free.
     fn arrivals(mut link: Link) -> Vec<u64> {
-        let mut now = Time::from_millis(10);
+        let (mut now, mut slab) = (Time::from_millis(10), Slab::default());
         for _ in 0..5 {
-            link.enqueue(Packet::new(0, Kind::Data, 1500, now), now, &mut Vec::new());
+            let packet = slab.put(&Packet::new(0, Kind::Data, 1500, now), 0, 0, now);
+            link.enqueue(packet, now, &mut Vec::new());
         }
         let mut arrived = Vec::new();
-        while let Some((left, free, packet)) = link.transmit(now, &mut Vec::new()) {
+        while let Some(Departure { left, free, packet }) = link.transmit(now, &mut Vec::new()) {
             if let Fate::Arrives { at, .. } = link.pass(left, &packet, &mut Vec::new()) {
                 arrived.push(at.nanos() / 1000);
             }

@@ -9,7 +9,8 @@ use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::flow::Flow;
-use crate::link::{Link, Stage};
+use crate::link::Link;
+use crate::stage::Stage;
 use crate::traffic::Row;
 use crate::world::Observer;
 

@@ -56,14 +56,10 @@ pub struct Packet {
     pub seq: u32,
     /// Bytes of the IP packet.
     pub size: u32,
-    /// Bytes of link header that queues and transmitters count besides.
-    pub link_header: u32,
     /// ACK: the advertised window in bytes, from `seq` on, as rounded by the window scale.
     pub window: u32,
     /// The sender's clock when it left (TSval).
     pub sent: Time,
-    /// When it joined the queue it is in or was in last.
-    pub queued: Time,
     /// The clock reading being echoed (TSecr).
     pub echo: Time,
     /// ACK: one-way delay of the segment that caused it, by the receiver's clock.
@@ -72,8 +68,6 @@ pub struct Packet {
     pub sack: [(u32, u32); 3],
     /// ACK: bytes reported as CE-marked.
     pub ce: u32,
-    /// The next hop of its path.
-    pub hop: u8,
     /// What it is.
     pub kind: Kind,
     /// Its ECN codepoint.
@@ -95,15 +89,12 @@ impl Packet {
             flow,
             seq: 0,
             size,
-            link_header: 0,
             window: 0,
             sent: now,
-            queued: now,
             echo: Time::ZERO,
             owd: 0,
             sack: [(0, 0); 3],
             ce: 0,
-            hop: 0,
             kind,
             ecn: Ecn::NotEct,
             ece: false,
@@ -118,12 +109,6 @@ impl Packet {
         self.size - TCP_HEADER
     }
 
-    /// Whether it is the very same transmission as `other`.
-    pub fn is_same(&self, other: &Packet) -> bool {
-        (self.flow, self.seq, self.kind, self.sent, self.retransmission)
-            == (other.flow, other.seq, other.kind, other.sent, other.retransmission)
-    }
-
     /// Whether a queue marked it.
     pub fn is_marked(&self) -> bool {
         self.ecn == Ecn::Ce
@@ -133,22 +118,4 @@ impl Packet {
 /// Bytes of an acknowledgement with `blocks` SACK blocks.
 pub fn ack_size(blocks: u32) -> u32 {
     TCP_HEADER + if blocks == 0 { 0 } else { SACK_HEADER + SACK_BLOCK * blocks }
-}
-
-impl lowtide_net::Packet for Packet {
-    fn bytes(&self) -> u32 {
-        self.size + self.link_header
-    }
-
-    fn flow(&self) -> u64 {
-        u64::from(self.flow)
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
 }

@@ -9,8 +9,8 @@ use lowtide_scenario::{Scenario, ScenarioError, Series, Summary};
 use lowtide_units::{Span, Time};
 
 use crate::flow::Flow;
-use crate::link::Stage;
 use crate::metrics::{Sampler, bottleneck, flow_result};
+use crate::stage::Stage;
 use crate::topology::{Layout, lay_out};
 use crate::trace::{Connection, Participants, Request, TraceSinks, watchers};
 use crate::traffic::{self, Traffics, plan};

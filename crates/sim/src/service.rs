@@ -3,7 +3,7 @@
 use lowtide_net::{Aggregate, Opportunities, Packet as _, Wifi};
 use lowtide_units::{Rate, Span, Time};
 
-use crate::packet::Packet;
+use crate::slab::Handle;
 
 /// What serves the queue instead of a transmitter.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub struct Slots {
     /// The next one, where anything waits for it.
     due: Option<(Time, u64)>,
     /// Under way, and the bytes of it that have not left.
-    in_transit: Option<(Packet, u64)>,
+    in_transit: Option<(Handle, u64)>,
 }
 
 /// A station, and what it has on the air.
 #[derive(Debug)]
 pub struct Radio {
     wifi: Wifi,
-    on_air: Vec<Packet>,
+    on_air: Vec<Handle>,
 }
 
 impl Service {
@@ -50,9 +50,18 @@ impl Service {
         }
     }
 
+    /// Packets that have left the queue and not the link.
+    #[cfg(test)]
+    pub fn packets(&self) -> usize {
+        match self {
+            Service::Slots(slots) => usize::from(slots.in_transit.is_some()),
+            Service::Radio(radio) => radio.on_air.len(),
+        }
+    }
+
     /// It is `now`: what leaves goes to `leaving`, and `next` gives what waits, until there is nothing. When to be asked again; none:
     /// when a packet comes.
-    pub fn serve(&mut self, now: Time, next: &mut dyn FnMut() -> Option<Packet>, leaving: &mut Vec<Packet>) -> Option<Time> {
+    pub fn serve(&mut self, now: Time, next: &mut dyn FnMut() -> Option<Handle>, leaving: &mut Vec<Handle>) -> Option<Time> {
         match self {
             Service::Slots(slots) => slots.serve(now, next, leaving),
             Service::Radio(radio) => radio.serve(now, next, leaving),
@@ -63,7 +72,7 @@ impl Service {
 impl Slots {
     /// mahimahi's `LinkQueue::rationalize`: an opportunity's bytes go to the packet under way, then to those that wait; what nobody
     /// needs is lost.
-    fn serve(&mut self, now: Time, next: &mut dyn FnMut() -> Option<Packet>, leaving: &mut Vec<Packet>) -> Option<Time> {
+    fn serve(&mut self, now: Time, next: &mut dyn FnMut() -> Option<Handle>, leaving: &mut Vec<Handle>) -> Option<Time> {
         let Some((_, mut budget)) = self.due.take().filter(|due| due.0 == now) else { return self.wait(now) };
         loop {
             let under_way = self.in_transit.take().or_else(|| next().map(|packet| (packet, u64::from(packet.bytes()))));
@@ -88,7 +97,7 @@ impl Slots {
 
 impl Radio {
     /// What was on the air has arrived; what waits goes next, as much of it as an aggregate holds.
-    fn serve(&mut self, now: Time, next: &mut dyn FnMut() -> Option<Packet>, leaving: &mut Vec<Packet>) -> Option<Time> {
+    fn serve(&mut self, now: Time, next: &mut dyn FnMut() -> Option<Handle>, leaving: &mut Vec<Handle>) -> Option<Time> {
         leaving.append(&mut self.on_air);
         let mut aggregate = Aggregate::default();
         while let Some(packet) = next() {
@@ -128,11 +137,14 @@ mod tests {
     use lowtide_net::{Rate, Recording, Seed, WifiConfig};
 
     use super::*;
-    use crate::packet::Kind;
+    use crate::packet::{Kind, Packet};
+    use crate::slab::Slab;
 
     /// Packets of `sizes` wait at time zero; when each leaves, in ms.
     fn departures(mut service: Service, sizes: &[u32]) -> Vec<u64> {
-        let mut waiting: Vec<Packet> = sizes.iter().rev().map(|&size| Packet::new(0, Kind::Data, size, Time::ZERO)).collect();
+        let mut slab = Slab::default();
+        let packets = sizes.iter().rev().map(|&size| Packet::new(0, Kind::Data, size, Time::ZERO));
+        let mut waiting: Vec<Handle> = packets.map(|packet| slab.put(&packet, 0, 0, Time::ZERO)).collect();
         let (mut now, mut left) = (Time::ZERO, Vec::new());
         loop {
             let mut leaving = Vec::new();

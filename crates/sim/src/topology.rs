@@ -5,8 +5,9 @@ use lowtide_scenario::scenario::{self, Channel, Flow, Limit, Route, Wiring};
 use lowtide_scenario::{Scenario, ScenarioError};
 use lowtide_units::{Rate, Span};
 
-use crate::link::{Link, Stage};
+use crate::link::Link;
 use crate::service::{HostJitter, Service};
+use crate::stage::Stage;
 use crate::world::Network;
 
 /// A network with its named bottlenecks and a path for each of the scenario's flows.
@@ -153,8 +154,9 @@ impl Builder {
     }
 
     fn add(&mut self, stage: Stage) -> Result<u16, ScenarioError> {
-        let at =
-            u16::try_from(self.stages.len()).map_err(|_| ScenarioError::at("topology", "more than 65,535 links and different delays"))?;
+        // The last number ends a path in `Paths`.
+        let at = u16::try_from(self.stages.len()).ok().filter(|&at| at < u16::MAX);
+        let at = at.ok_or_else(|| ScenarioError::at("topology", "more than 65,535 links and different delays"))?;
         self.stages.push(stage);
         Ok(at)
     }

@@ -17,6 +17,7 @@ use lowtide_units::Time;
 use crate::flow::{Flow, FlowSpec};
 use crate::link::Link;
 use crate::packet::Packet;
+use crate::slab::Handle;
 
 /// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +56,15 @@ pub trait Watcher {
 pub struct TraceSinks(pub Vec<Box<dyn Watcher>>);
 
 impl TraceSinks {
-    /// By value: a reference to the packet on its way would keep it in memory where nobody watches, too.
+    /// Whether anybody watches.
+    #[inline(always)]
+    pub fn watch(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     #[cold]
-    fn tell(&mut self, now: Time, step: Step, packet: Packet, at: Option<(u16, &Link)>) {
-        self.0.iter_mut().for_each(|watcher| watcher.packet(now, step, &packet, at));
+    fn tell(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
+        self.0.iter_mut().for_each(|watcher| watcher.packet(now, step, packet, at));
     }
 
     #[cold]
@@ -66,47 +72,35 @@ impl TraceSinks {
         self.0.iter_mut().for_each(|watcher| watcher.sender(now, id, flow));
     }
 
-    /// `packet` takes a step.
+    /// `packet` takes a step at an endpoint, or is dropped.
     #[inline(always)]
     pub fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
-        if !self.0.is_empty() {
-            self.tell(now, step, *packet, at);
+        if self.watch() {
+            self.tell(now, step, packet, at);
         }
     }
 
-    /// `packet` and the marks of `link` as they are before the packet is given to it; none if nobody watches.
+    /// The CE marks of `link` before a packet is given to it or taken from it; nothing if nobody watches.
     #[inline(always)]
-    pub fn before(&self, packet: &Packet, link: &Link) -> Option<(Packet, u64)> {
-        (!self.0.is_empty()).then(|| (*packet, link.marks()))
+    pub fn marks(&self, link: &Link) -> u64 {
+        if self.watch() { link.marks() } else { 0 }
     }
 
-    /// The packet of [`before`](Self::before) was given to the link, which dropped what is `dropped`.
+    /// `handle` was given to a link that had set `marks` before and dropped what is `dropped`.
     #[cold]
-    pub fn queued(&mut self, now: Time, (packet, marks): (Packet, u64), at: (u16, &Link), dropped: &[(Packet, Drop)]) {
-        if dropped.iter().any(|(dropped, _)| dropped.is_same(&packet)) {
+    pub fn queued(&mut self, now: Time, (packet, handle): (&Packet, &Handle), at: (u16, &Link), marks: u64, dropped: &[(Handle, Drop)]) {
+        if dropped.iter().any(|(dropped, _)| dropped.is_same(handle)) {
             return;
         }
-        self.packet(now, Step::Enqueue, &packet, Some(at));
+        self.tell(now, Step::Enqueue, packet, Some(at));
         if at.1.marks() > marks {
-            self.packet(now, Step::Mark, &packet, Some(at));
+            self.tell(now, Step::Mark, packet, Some(at));
         }
-    }
-
-    /// The CE marks of `link`, for [`left`](Self::left); nothing if nobody watches.
-    pub fn marks(&self, link: &Link) -> u64 {
-        if self.0.is_empty() { 0 } else { link.marks() }
     }
 
     /// `packet` has left the queue of a link which had set `marks` before.
-    #[inline(always)]
-    pub fn left(&mut self, now: Time, packet: &Packet, at: (u16, &Link), marks: u64) {
-        if !self.0.is_empty() {
-            self.tell_left(now, *packet, at, marks);
-        }
-    }
-
     #[cold]
-    fn tell_left(&mut self, now: Time, packet: Packet, at: (u16, &Link), marks: u64) {
+    pub fn left(&mut self, now: Time, packet: &Packet, at: (u16, &Link), marks: u64) {
         if at.1.marks() > marks {
             self.tell(now, Step::Mark, packet, Some(at));
         }
@@ -115,7 +109,7 @@ impl TraceSinks {
 
     /// The sender of flow `id` has acted.
     pub fn sender(&mut self, now: Time, id: u32, flow: &mut Flow) {
-        if !self.0.is_empty() {
+        if self.watch() {
             self.tell_sender(now, id, flow);
         }
     }

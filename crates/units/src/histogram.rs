@@ -25,16 +25,23 @@ impl Default for Histogram {
 
 impl Histogram {
     /// Adds one sample.
+    #[inline]
     pub fn add(&mut self, span: Span) {
         let bucket = bucket_of(span.nanos());
-        if self.counts.len() <= bucket {
-            self.counts.resize(bucket + 1, 0);
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.add_first_of(bucket),
         }
-        self.counts[bucket] += 1;
         self.count += 1;
         self.sum += u128::from(span.nanos());
         self.min = self.min.min(span);
         self.max = self.max.max(span);
+    }
+
+    #[cold]
+    fn add_first_of(&mut self, bucket: usize) {
+        self.counts.resize(bucket + 1, 0);
+        self.counts[bucket] = 1;
     }
 
     /// Adds all of `other`'s samples.
@@ -86,6 +93,7 @@ impl Histogram {
     }
 }
 
+#[inline]
 fn bucket_of(ns: u64) -> usize {
     if ns < 1 << BITS {
         return ns as usize;

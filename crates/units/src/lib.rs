@@ -144,7 +144,10 @@ impl Rate {
         if span.0 == 0 {
             return Rate(0);
         }
-        Rate((u128::from(bytes) * 8 * u128::from(NS_PER_S) / u128::from(span.0)) as u64)
+        match bits_ns(bytes) {
+            Ok(bits_ns) => Rate(bits_ns / span.0),
+            Err(bits_ns) => Rate((bits_ns / u128::from(span.0)) as u64),
+        }
     }
 
     /// Bits per second.
@@ -163,8 +166,10 @@ impl Rate {
         if self.0 == 0 {
             return Span::MAX;
         }
-        let bits_ns = u128::from(bytes) * 8 * u128::from(NS_PER_S);
-        Span(bits_ns.div_ceil(u128::from(self.0)) as u64)
+        match bits_ns(bytes) {
+            Ok(bits_ns) => Span(bits_ns.div_ceil(self.0)),
+            Err(bits_ns) => Span(bits_ns.div_ceil(u128::from(self.0)) as u64),
+        }
     }
 
     /// The same, rounded to the nearest nanosecond as ns-3 does (`DataRate::CalculateBytesTxTime`).
@@ -180,6 +185,12 @@ impl Rate {
     pub fn bytes_in(self, span: Span) -> u64 {
         (u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NS_PER_S))) as u64
     }
+}
+
+/// `bytes` in bits, times a second in nanoseconds: in 64 bits up to 2 GB, for a division by 128 bits takes several times as long.
+fn bits_ns(bytes: u64) -> Result<u64, u128> {
+    const FACTOR: u64 = 8 * NS_PER_S;
+    bytes.checked_mul(FACTOR).ok_or_else(|| u128::from(bytes) * u128::from(FACTOR))
 }
 
 impl Add<Span> for Time {
@@ -278,6 +289,16 @@ mod tests {
         assert_eq!(rate.time_for(1500), Span::from_micros(600));
         assert_eq!(rate.bytes_in(Span::from_millis(500)), 1_250_000);
         assert_eq!(Rate::from_bytes_over(1_250_000, Span::from_millis(500)), rate);
+    }
+
+    #[test]
+    fn long_and_short_spans_come_to_the_same() {
+        // 2,305,843,009 bytes are the most whose bits times 10⁹ fit 64 bits.
+        let rate = Rate::from_bps(8);
+        for bytes in [2_305_843_009, 2_305_843_010] {
+            assert_eq!(rate.time_for(bytes), Span::from_secs(bytes));
+            assert_eq!(Rate::from_bytes_over(bytes, Span::from_secs(bytes)), rate);
+        }
     }
 
     #[test]

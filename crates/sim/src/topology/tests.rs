@@ -1,8 +1,12 @@
 //! Networks of more than one link, against what is known of them.
 
 use lowtide_scenario::{Scenario, Summary};
+use lowtide_units::{Span, Time};
 
+use super::lay_out;
+use crate::packet::{Kind, Packet};
 use crate::run;
+use crate::slab::Slab;
 
 fn summary(text: &str) -> Summary {
     let scenario = Scenario::parse(text).unwrap_or_else(|e| panic!("{e}"));
@@ -94,4 +98,45 @@ fn a_senders_own_link_limits_it_and_is_no_bottleneck_of_the_others() {
     assert_eq!(s.bottlenecks.len(), 1);
     assert!(s.bottlenecks[0].queue_delay_ms.max < 3.0, "{s:#?}");
     assert!((s.flows[0].share - s.flows[0].goodput_bps / 20e6).abs() < 1e-9);
+}
+
+/// How many of `flows` flows share a queue with an earlier one behind the first bottleneck, as a run with `seed` lays it out.
+/// Each sends one packet of a whole quantum: the second flow of a queue has to wait for the queue's second turn.
+fn collisions(kind: &str, flows: u32, seed: u64) -> usize {
+    let text = format!(
+        "duration_s = 1.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 50.0\nlink_header_bytes = 0\n\
+         queue = {{ kind = \"{kind}\", quantum = 1500 }}\n\
+         [[flows]]\nname = \"bulk\"\ncc = \"cubic\"\ncount = {flows}\n"
+    );
+    let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut layout = lay_out(&scenario, seed).unwrap_or_else(|e| panic!("{e}"));
+    let stage = layout.bottlenecks[0].1;
+    let link = layout.network.stages[usize::from(stage)].link.as_mut().expect("a bottleneck");
+    let (mut slab, mut dropped, mut now) = (Slab::default(), Vec::new(), Time::ZERO);
+    // The first packet of all keeps the transmitter busy while the others queue up.
+    for flow in (flows..=flows).chain(0..flows) {
+        let packet = slab.put(&Packet::new(flow, Kind::Datagram, 1500, now), 0, 0, now);
+        link.enqueue(packet, now, &mut dropped);
+        if flow == flows {
+            link.transmit(now, &mut dropped).expect("an idle link");
+        }
+    }
+    let mut order = Vec::new();
+    for _ in 0..flows {
+        now += Span::from_millis(1);
+        link.has_left(now);
+        order.push(link.transmit(now, &mut dropped).expect("one waits").packet.flow);
+    }
+    order.windows(2).position(|w| w[0] > w[1]).map_or(0, |at| order.len() - at - 1)
+}
+
+/// 64 flows in 1024 queues: 64 − 1024 (1 − (1 − 1/1024)^64) = 1.94 collisions expected, deviation 1.33; over 16 seeds 31 ± 5.3.
+/// Three deviations are allowed. With the seeds 1 to 16 as they are, not mixed, there was none in any run.
+#[test]
+fn small_seeds_make_flows_collide_as_chance_has_it() {
+    for kind in ["fq_codel", "fq_pie"] {
+        let counts: Vec<usize> = (1..=16).map(|seed| collisions(kind, 64, seed)).collect();
+        assert!((15..=47).contains(&counts.iter().sum::<usize>()), "{kind}: {counts:?}");
+        assert!(counts.iter().any(|n| *n != counts[0]), "{kind}: {counts:?}");
+    }
 }

@@ -1,0 +1,160 @@
+//! A packet's way from endpoint to endpoint: stages, queues, transmitters. Knows no transport.
+
+use lowtide_net::Fate;
+use lowtide_units::Time;
+
+use super::World;
+use crate::event::Event;
+use crate::link::Departure;
+use crate::packet::Packet;
+use crate::slab::Handle;
+use crate::trace::Step;
+
+impl World {
+    /// `packet` leaves its endpoint.
+    #[inline]
+    pub(super) fn send(&mut self, packet: &Packet, now: Time) {
+        self.sinks.packet(now, Step::Send, packet, None);
+        let handle = self.slab.put(packet, self.link_header, self.paths.begin(packet), now);
+        self.forward(handle, now);
+    }
+
+    /// Moves `packet` into the next stage of its path, or to its endpoint.
+    fn forward(&mut self, mut packet: Handle, now: Time) {
+        let Some(stage) = self.paths.stage(packet.next_stage) else { return self.deliver(packet, now) };
+        packet.next_stage += 1;
+        let at = &mut self.stages[usize::from(stage)];
+        let Some(link) = &mut at.link else {
+            let through = at.through(now);
+            if let Some(due) = at.pipe.push(through, packet) {
+                self.events.schedule(due, Event::Arrive(u32::from(stage)));
+            }
+            return;
+        };
+        let marks = self.sinks.marks(link);
+        let free = link.enqueue(packet, now, &mut self.dropped);
+        if self.sinks.watch() {
+            self.sinks.queued(now, (self.slab.get(&packet), &packet), (stage, link), marks, &self.dropped);
+        }
+        if !self.dropped.is_empty() {
+            self.count_dropped(stage, now);
+        }
+        if free {
+            self.transmit(stage, now);
+        }
+    }
+
+    /// The transmitter of `stage` is free.
+    fn transmit(&mut self, stage: u16, now: Time) {
+        let at = &mut self.stages[usize::from(stage)];
+        let Some(link) = &mut at.link else { return };
+        if link.is_served() {
+            return self.serve(stage, now);
+        }
+        let marks = self.sinks.marks(link);
+        if let Some(Departure { left, free, packet }) = link.transmit(now, &mut self.dropped) {
+            if self.sinks.watch() {
+                self.sinks.left(now, self.slab.get(&packet), (stage, link), marks);
+            }
+            self.events.schedule(free, Event::Free(u32::from(stage)));
+            if !link.own {
+                let waited = &mut self.flows[packet.flow as usize].stats.waited;
+                *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
+            }
+            if let Some(packet) = link.hold(left, packet) {
+                self.travel(stage, packet, left);
+            }
+        }
+        if !self.dropped.is_empty() {
+            self.count_dropped(stage, now);
+        }
+    }
+
+    /// A link that is no wire has its turn.
+    #[cold]
+    fn serve(&mut self, stage: u16, now: Time) {
+        let Some(link) = &mut self.stages[usize::from(stage)].link else { return };
+        let (mut leaving, mut taken) = (std::mem::take(&mut self.leaving), Vec::new());
+        let marks = self.sinks.marks(link);
+        let (flows, watched) = (&mut self.flows, self.sinks.watch());
+        let mut note = |packet: &Handle| {
+            let waited = &mut flows[packet.flow as usize].stats.waited;
+            *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
+            if watched {
+                taken.push(*packet);
+            }
+        };
+        let again = link.serve(now, &mut self.dropped, &mut note, &mut leaving);
+        for packet in &taken {
+            self.sinks.left(now, self.slab.get(packet), (stage, link), marks);
+        }
+        if let Some(again) = again {
+            self.events.schedule(again, Event::Free(u32::from(stage)));
+        }
+        for packet in leaving.drain(..) {
+            self.travel(stage, packet, now);
+        }
+        self.leaving = leaving;
+        if !self.dropped.is_empty() {
+            self.count_dropped(stage, now);
+        }
+    }
+
+    /// `packet` leaves `stage` at `left`, which is certain now.
+    #[inline]
+    fn travel(&mut self, stage: u16, packet: Handle, left: Time) {
+        let at = &mut self.stages[usize::from(stage)];
+        let Some(link) = &mut at.link else { return };
+        let Fate::Arrives { at: due, duplicate_at } = link.pass(left, &packet, &mut self.dropped) else { return };
+        if let Some(due) = at.pipe.push(due, packet) {
+            self.events.schedule(due, Event::Arrive(u32::from(stage)));
+        }
+        if let Some(due) = duplicate_at
+            && let Some(due) = at.pipe.push(due, self.slab.duplicate(&packet))
+        {
+            self.events.schedule(due, Event::Arrive(u32::from(stage)));
+        }
+    }
+
+    /// A transmitter should be free: unless its rate has changed meanwhile, it goes on.
+    pub(super) fn free(&mut self, stage: u16, now: Time) {
+        let Some(link) = &mut self.stages[usize::from(stage)].link else { return };
+        let (is_free, held) = link.has_left(now);
+        if let Some(packet) = held {
+            self.travel(stage, packet, now);
+        }
+        if is_free {
+            self.transmit(stage, now);
+        }
+    }
+
+    pub(super) fn change_rate(&mut self, stage: u16, now: Time) {
+        let Some(link) = &mut self.stages[usize::from(stage)].link else { return };
+        if let Some(end) = link.change_rate(now) {
+            self.events.schedule(end, Event::Free(u32::from(stage)));
+        }
+        if let Some(next) = link.next_change(now) {
+            self.events.schedule(next, Event::Rate(u32::from(stage)));
+        }
+    }
+
+    #[cold]
+    fn count_dropped(&mut self, stage: u16, now: Time) {
+        for (packet, reason) in self.dropped.drain(..) {
+            self.flows[packet.flow as usize].stats.drops += 1;
+            let link = self.stages[usize::from(stage)].link.as_ref();
+            self.sinks.packet(now, Step::Drop(reason), self.slab.get(&packet), link.map(|link| (stage, link)));
+            self.slab.free(&packet);
+        }
+    }
+
+    /// What is under way behind `stage` arrives there.
+    pub(super) fn arrive(&mut self, stage: u16, now: Time) {
+        while let Some(packet) = self.stages[usize::from(stage)].pipe.pop(now) {
+            self.forward(packet, now);
+        }
+        if let Some(due) = self.stages[usize::from(stage)].pipe.rearm(now) {
+            self.events.schedule(due, Event::Arrive(u32::from(stage)));
+        }
+    }
+}
