@@ -17,8 +17,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use clap::error::ErrorKind;
 use lowtide_kernel::features::Features;
-use lowtide_kernel::{Config, Target};
+use lowtide_kernel::native::{self, Profile};
+use lowtide_kernel::{Choice, Config, Delay};
 
 use self::manage::Managed;
 use self::meter::Meter;
@@ -40,10 +42,14 @@ const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), override_usage = USAGE)]
 pub struct Args {
-    /// The queueing delay to aim at: by default the smaller of 60 ms and the base RTT, which yields to BBR too. A delay from 5ms to 60ms, such
-    /// as `25ms`, takes the place of the 60; `ledbat_pp`, `ledbat_pp-enhanced`, `ledbat_pp-burst` are other profiles (docs/run.md)
-    #[arg(long, default_value_t)]
-    target: Target,
+    /// The control to yield by: `ledbat_pp-enhanced-burst` unless told otherwise, `ledbat_pp-enhanced`, `ledbat_pp-burst`, `ledbat_pp`; for
+    /// what is sent alone also `ledbat`, `tcp_lp`, `tcp_nice` (docs/run.md)
+    #[arg(long, value_name = "NAME", value_parser = native::by_name)]
+    cc: Option<&'static Profile>,
+    /// The queueing delay that it aims at, such as `25ms`; by default the smaller of 60 ms and the base RTT, which yields to BBR too. A delay from
+    /// 5ms to 60ms takes the place of the 60. For controls that aim at one: `ledbat_pp` and its profiles, `ledbat` (to 100ms)
+    #[arg(long, value_name = "DELAY")]
+    target: Option<Delay>,
     /// Mark what the group sends as Lower Effort (RFC 8622), so that routers which know it may put it behind the rest
     #[arg(long, value_name = "CLASS")]
     dscp: Option<Dscp>,
@@ -86,7 +92,11 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let file = args.json.as_deref().map(|path| SummaryFile::open(path, user.as_ref())).transpose()?;
     let _hierarchy = hierarchy::reach(); // let go of after the group
     let what = What::of(&args)?;
-    let managed = match manage(&args, &what) {
+    let choice = Choice::new(args.cc, args.target).unwrap_or_else(|why| clap::Error::raw(ErrorKind::ValueValidation, why + "\n").exit());
+    if let Some(only_sends) = args.cc.filter(|control| !control.receives() && !args.quiet) {
+        say(format_args!("--cc {}: what is sent yields by it; what is received yields by {}", only_sends.name, choice.receives_by()));
+    }
+    let managed = match manage(&args, &what, choice) {
         Ok(managed) => Some(managed),
         Err(e) if args.best_effort => {
             say(format_args!("--best-effort: NOT managed, runs as without lowtide: {e:#}"));
@@ -94,7 +104,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
         Err(e) => return Err(e),
     };
-    let meter = Meter::start(describe(&args, &what, managed.as_ref()));
+    let meter = Meter::start(describe(&args, &what, choice, managed.as_ref()));
     let (summary, code) = run(&args, user, &signals, managed, meter)?;
     if !args.quiet && summary.managed {
         say(&summary);
@@ -104,12 +114,12 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Everything that can fail for want of a privilege or of a kernel feature, before CMD starts.
-fn manage(args: &Args, what: &What) -> anyhow::Result<Managed> {
+fn manage(args: &Args, what: &What, choice: Choice) -> anyhow::Result<Managed> {
     let features = Features::detect();
     if !features.ready() {
         bail!("{}", doctor::explain(&features));
     }
-    let config = Config { target: args.target, dscp_le: args.dscp.is_some(), name: name(args, what) };
+    let config = Config { choice, dscp_le: args.dscp.is_some(), name: name(args, what) };
     Managed::start(what, &config)
 }
 
@@ -159,13 +169,15 @@ fn note<T: Default>(error: &anyhow::Error) -> T {
     T::default()
 }
 
-fn describe(args: &Args, what: &What, managed: Option<&Managed>) -> Group {
+fn describe(args: &Args, what: &What, choice: Choice, managed: Option<&Managed>) -> Group {
     Group {
         name: name(args, what),
         pid: std::process::id(),
         what: what.to_string(),
         cgroup: managed.map(|m| m.path().display().to_string()).unwrap_or_default(),
-        target: args.target.to_string(),
+        target: choice.target(),
+        receives_by: choice.receives_by().to_owned(),
+        sends_by: choice.sends_by().to_owned(),
         ..Group::default()
     }
 }

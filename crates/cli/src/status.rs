@@ -32,10 +32,10 @@ fn table(groups: &[Group]) -> String {
 
 fn one(group: &Group) -> String {
     let mut text = format!(
-        "{} (pid {}, target {}): {}\n{} in {}, now {}, yielded {}, added delay {} ms\n",
+        "{} (pid {}, {}): {}\n{} in {}, now {}, yielded {}, added delay {} ms\n",
         human::line(&group.name),
         group.pid,
-        group.target,
+        group.controls(),
         human::head(&human::line(&group.what), 200),
         human::bytes(group.bytes),
         human::span(group.running_s),

@@ -41,8 +41,14 @@ pub struct Group {
     pub what: String,
     /// The cgroup's path.
     pub cgroup: String,
-    /// As `--target` has it: the name of a profile, or a delay.
+    /// The delay of `--target`, or the control whose source says it.
     pub target: String,
+    /// The control of what is received.
+    #[serde(default)]
+    pub receives_by: String,
+    /// The control of what is sent.
+    #[serde(default)]
+    pub sends_by: String,
     /// Since the start.
     pub running_s: f64,
     /// Bytes of TCP payload received since the start.
@@ -70,6 +76,17 @@ pub struct Group {
     #[serde(default)]
     pub sending: Sending,
     pub flows: Vec<Flow>,
+}
+
+impl Group {
+    /// What yields by which control, and at which delay it aims if one was given.
+    pub fn controls(&self) -> String {
+        // The two may differ by a burst's time, which a receiver alone keeps free: one name says both.
+        let one = !self.sends_by.is_empty() && self.receives_by.starts_with(&self.sends_by);
+        let by =
+            if one { format!("by {}", self.receives_by) } else { format!("receives by {}, sends by {}", self.receives_by, self.sends_by) };
+        if self.target.ends_with("ms") { format!("{by}, target {}", self.target) } else { by }
+    }
 }
 
 /// What a group sends, as one.

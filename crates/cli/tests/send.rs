@@ -170,6 +170,64 @@ fn controls_for_the_machine_outlive_the_command_and_are_not_unloaded_while_in_us
     assert_eq!(lines.last(), Some(&"lt_enhanced is unloaded"), "{out}{err}");
 }
 
+/// Sends four megabytes over loopback by the controls named, one after the other: prints the name that the kernel says, and what arrived.
+const TRANSFERS: &str = r#"
+use Socket; $| = 1;
+for my $name (@ARGV) {
+    socket(my $l, AF_INET, SOCK_STREAM, 6); bind($l, sockaddr_in(0, INADDR_LOOPBACK)); listen($l, 1);
+    socket(my $c, AF_INET, SOCK_STREAM, 6); setsockopt($c, 6, 13, $name) or die "$name: $!";
+    connect($c, getsockname($l)); accept(my $a, $l);
+    if (!fork) { syswrite($c, 'x' x 100000) for 1 .. 40; my $n = getsockopt($c, 6, 13); $n =~ s/\0.*//s; print "$n "; exit }
+    close $c; my ($got, $buffer) = (0); while (my $n = sysread($a, $buffer, 65536)) { $got += $n }
+    wait; print "$got\n";
+}
+"#;
+
+/// In mount and network namespaces of its own.
+#[test]
+fn every_control_loads_carries_a_transfer_and_unloads() {
+    if !can_manage("every_control_loads_carries_a_transfer_and_unloads") {
+        return;
+    }
+    let names: Vec<&str> = lowtide_kernel::controls::KNOWN.iter().map(|known| known.name).collect();
+    let script = r#"mount -t bpf bpf /sys/fs/bpf && ip link set lo up || exit 9
+        lowtide=$0 transfers=$1; shift
+        "$lowtide" cc load >/dev/null && perl -e "$transfers" "$@"
+        for closing in 1 2 3 4 5 6 7 8 9; do "$lowtide" cc unload >/dev/null && echo unloaded && break; sleep 0.2; done"#;
+    let words = ["-m", "-n", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide"), TRANSFERS];
+    let output = Command::new("unshare").args(words).args(&names).output().expect("unshare starts");
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let wanted: String = names.iter().map(|name| format!("{name} 4000000\n")).collect();
+    assert_eq!(out, wanted + "unloaded\n", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_control_that_is_named_sends_and_is_told_of_and_one_that_does_not_fit_is_refused() {
+    if !can_manage("a_control_that_is_named_sends_and_is_told_of_and_one_that_does_not_fit_is_refused") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, receives) in [("ledbat_pp", "ledbat_pp"), ("ledbat", "ledbat_pp-enhanced-burst"), ("tcp_lp", "ledbat_pp-enhanced-burst")] {
+        let file = folder.path().join("told.json").display().to_string();
+        let done = output(&["run", "--cc", name, "--json", &file, "--", "perl", "-e", BOTH_ENDS]);
+        assert!(done.status.success());
+        let told: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("written")).expect("JSON");
+        assert_eq!((&told["sends_by"], &told["receives_by"]), (&name.into(), &receives.into()));
+        assert_eq!(told["sent"]["connections"], 2, "{told}");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(said.contains(&format!("received yields by {receives}")), name != receives, "{said}");
+    }
+    for (wrong, why) in [
+        (["--cc", "cubic"], "tcp_nice"),
+        (["--cc=tcp_nice", "--target=25ms"], "no queueing delay"),
+        (["--cc=ledbat", "--target=200ms"], "5ms to 100ms"),
+    ] {
+        let refused = output(&[&["run"], &wrong[..], &["--", "true"]].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(why), "{}", String::from_utf8_lossy(&refused.stderr));
+    }
+}
+
 #[test]
 fn an_upload_yields_to_another_and_fills_the_line_once_alone() {
     if !can_manage("an_upload_yields_to_another_and_fills_the_line_once_alone") {

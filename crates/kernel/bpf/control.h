@@ -9,18 +9,24 @@
 #define LOWTIDE_CONTROL_H
 
 #include "control_events.h"
+#include "ledbat.h"
 #include "ledbat_pp.h"
+#include "tcp_lp.h"
+#include "tcp_nice.h"
 
 // Number and name of each control. Twin of `CONTROLS` in crates/window/src/registry.rs, which a test compares.
 #define CONTROLS(X, op) \
-	X(1, ledbat_pp, op)
+	X(1, ledbat_pp, op) \
+	X(2, ledbat, op) \
+	X(3, tcp_lp, op) \
+	X(4, tcp_nice, op)
 
 #define CONTROL_STATE(number, name, op) struct name name;
 union control {
 	CONTROLS(CONTROL_STATE, )
 };
 
-#define CONTROL_TELL(number, name, op) if (algorithm == (number)) name##_##op(&c->name, event);
+#define CONTROL_TELL(number, name, op) if (algorithm == (number)) { name##_##op(&c->name, event); return; }
 #define CONTROL_EVENT(op, type) \
 	INLINE void control_##op(u32 algorithm, union control *c, type event) { CONTROLS(CONTROL_TELL, op) }
 
@@ -43,6 +49,10 @@ CONTROL_ANSWER(base, CONTROL_NONE)         // ns: the delay of the path without 
 CONTROL_ANSWER(queueing, CONTROL_NONE)     // ns
 CONTROL_ANSWER(target, CONTROL_NONE)       // ns of queueing delay above which it yields
 CONTROL_ANSWER(slowdowns, 0)               // how many it has begun
+
+#define CONTROL_HEARS(number, name, op) if (algorithm == (number)) return name##_hears_owd;
+// Whether it has use for one-way delays: a host need not measure them for the others.
+INLINE int control_hears_owd(u32 algorithm) { CONTROLS(CONTROL_HEARS, ) return 0; }
 
 // Bytes.
 INLINE u64 control_window(u32 algorithm, const union control *c) { return control_cwnd(algorithm, c) >> CONTROL_ONE; }

@@ -18,6 +18,7 @@ enum control_phase {
 	CONTROL_FREEZE,
 	CONTROL_RAMP,
 	CONTROL_SLOW_START_AFTER_TIMEOUT,
+	CONTROL_INFERENCE,                 // TCP-LP: it has withdrawn and waits for the effect
 };
 
 enum control_cause { CONTROL_LOSS, CONTROL_ECN, CONTROL_TIMEOUT };
@@ -25,7 +26,7 @@ enum control_cause { CONTROL_LOSS, CONTROL_ECN, CONTROL_TIMEOUT };
 // How a control begins. A control ignores what it has no use for.
 struct control_start {
 	u64 now;                           // ns
-	u64 window;                        // bytes
+	u64 window;                        // bytes; 0: what the control's source says
 	u64 target;                        // ns of queueing delay; 0: what the control's source says
 	u64 least_target;                  // ns: what the host cannot tell from noise
 	u32 mss;                           // bytes
@@ -41,6 +42,7 @@ struct control_ack {
 	u64 acked, lost, ce;               // bytes delivered, declared lost, reported as CE-marked
 	u64 in_flight;                     // bytes, before this acknowledgement
 	u64 rtt;                           // ns, the raw sample; CONTROL_NONE: none
+	u64 owd;                           // ns, the one-way delay, its zero point arbitrary; 0: none
 	u64 srtt;                          // ns; 0 before the first sample
 	u64 segment;                       // ns that a segment takes at the bottleneck; 0: unknown
 	u64 delivered, prior_delivered;    // any count that rises with delivery, now and when this was sent: the clock of rounds

@@ -17,6 +17,8 @@
 #define LEDBAT_PP_SLOWDOWN_INTERVAL_FACTOR 9       // -01 §4.4
 #define LEDBAT_PP_DRAIN_RTTS 4                     // a receiver's sender that has nothing to drain
 
+enum { ledbat_pp_hears_owd = 0 };
+
 struct ledbat_pp {
 	struct delay delay;
 	u64 mss;                           // bytes
@@ -47,7 +49,7 @@ INLINE void ledbat_pp_init(struct ledbat_pp *c, const struct control_start *star
 	c->target = start->target ? start->target : LEDBAT_PP_TARGET_NS;
 	c->least_target = start->least_target;
 	c->burst = start->burst;
-	c->cwnd = c->undo_cwnd = start->window << CONTROL_ONE;
+	c->cwnd = c->undo_cwnd = (start->window ? start->window : LEDBAT_PP_MIN_SEGMENTS * c->mss) << CONTROL_ONE;
 	c->ssthresh = c->undo_ssthresh = CONTROL_NONE;
 	c->quota = c->cwnd >> 1;
 	c->slowdown_start = start->now;

@@ -86,7 +86,6 @@ INLINE void path_init(struct path *p, const struct rx *f, u64 now, const volatil
 	struct control_start start = {};
 
 	start.now = now;
-	start.window = rx_floor(f);
 	start.target = config->target;
 	start.least_target = PATH_MIN_TARGET_NS;
 	start.mss = p->mss = f->mss;

@@ -63,6 +63,7 @@ void BPF_PROG(lowtide_init, struct sock *sk)
 	f->tx.episode = tx.episode;
 	f->rtt_us = NONE_US;
 	f->largest = 0;
+	f->clock.state = TX_CLOCK_NEW;
 	f->bytes = tp->bytes_acked;
 	f->reducing = 0;
 	f->retrans_before = tp->total_retrans;
@@ -128,6 +129,16 @@ INLINE void store_tx(struct tx *to, const struct tx *from)
 	to->episode = from->episode;
 }
 
+// The one-way delay of the sample of this acknowledgement; its RTT where there are no timestamps to tell.
+INLINE u64 one_way(struct tcp_sock *tp, struct flow *f)
+{
+	int usec = bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts);
+
+	if (usec || !BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp))
+		return f->rtt_us * 1000ULL;
+	return tx_owd(&f->clock, tp->rx_opt.rcv_tsval, tp->rx_opt.rcv_tsecr, f->rtt_us);
+}
+
 // Tells the path of an acknowledgement, and takes over the window it gives.
 __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 acked, u32 recovering)
 {
@@ -145,6 +156,7 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 a
 	mss = tx.mss;
 	a.now = bpf_ktime_get_ns();
 	a.rtt = f->rtt_us == NONE_US ? CONTROL_NONE : (u64)f->rtt_us * 1000;
+	a.owd = control_hears_owd(config.algorithm) && f->rtt_us != NONE_US ? one_way(tp, f) : 0;
 	f->rtt_us = NONE_US;
 	// What a connection that was open before had in flight tells of delays; it was not permitted here, so it earns no growth.
 	if (tp->bytes_acked > f->old_until)

@@ -52,6 +52,7 @@ struct flow {
 	u64 bytes_before;                  // bytes_acked when the control came
 	u64 born, last_ack, rtt;           // ns
 	u64 old_until;                     // bytes_acked at which all is acknowledged that was sent before
+	struct tx_clock clock;             // of a control that hears of one-way delays
 	u64 known;                         // FLOW_KNOWN: what is here was written by our init
 };
 

@@ -12,7 +12,8 @@
 #define TX_MIN_TARGET_NS (1 * NS_PER_MS)   // below it a target on a LAN would chase the host's own noise
 #define TX_MIN_RTO_NS (200 * NS_PER_MS)    // Linux TCP_RTO_MIN
 #define TX_SAMPLE_BYTES 512                // as RX_SAMPLE_BYTES of receiver.h
-#define TX_MIN_SEGMENTS 2                  // a flow alone, and one that begins (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
+#define TX_MIN_SEGMENTS 2                  // a flow that joins others, or wakes up among them (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
+#define TX_CLOCK_CHECK_MS 1000             // so long the peer's clock is compared with ours
 
 struct tx_path {
 	u64 srtt, last_ack;                // ns
@@ -34,11 +35,20 @@ struct tx {
 };
 
 struct tx_ack {
-	u64 now, rtt, srtt;                // ns; rtt CONTROL_NONE: no sample
+	u64 now, rtt, owd;                 // ns; no sample: CONTROL_NONE, 0
 	u64 acked, in_flight;              // bytes; in flight before this acknowledgement
 	u8 limited, in_recovery;
 	u32 unacked;                       // bytes that the flow has yet to get acknowledged, those that it has not sent too
 };
+
+// The clock in the peer's timestamps (RFC 7323).
+struct tx_clock {
+	u32 tsval, tsecr;                  // the first pair
+	u32 lag;                           // us, modulo 2^32: the peer's clock against ours, less the way back when that was shortest
+	u8 state, pad[3];                  // enum tx_clock_state
+};
+
+enum tx_clock_state { TX_CLOCK_NEW, TX_CLOCK_CHECKED, TX_CLOCK_MS, TX_CLOCK_OTHER };
 
 INLINE u32 tx_flows(const struct tx_path *p)
 {
@@ -81,7 +91,6 @@ INLINE void tx_init(struct tx_path *p, u64 now, u32 mss, const volatile struct s
 	struct control_start start = {};
 
 	start.now = now;
-	start.window = TX_MIN_SEGMENTS * mss;
 	start.target = config->target;
 	start.least_target = TX_MIN_TARGET_NS;
 	start.mss = p->mss = mss;
@@ -97,15 +106,17 @@ INLINE void tx_join(struct tx_path *p, struct tx *f, u64 now, u32 mss, const vol
 	f->mss = mss;
 	f->in_flight = 0;
 	f->episode = 0;
+	f->window = TX_MIN_SEGMENTS * mss;
 	p->members++;
-	if (!p->known)
+	if (!p->known) {
 		tx_init(p, now, mss, config);
+		f->window = control_window(config->algorithm, &p->control);
+	}
 	if (mss > p->mss) {
 		p->mss = mss;
 		control_on_mss(config->algorithm, &p->control, mss);
 	}
 	f->epoch = p->epoch - 2;
-	f->window = TX_MIN_SEGMENTS * mss;
 }
 
 // Returns how many are left.
@@ -162,6 +173,30 @@ INLINE int tx_is_full(u32 *largest, u32 size)
 	return size >= TX_SAMPLE_BYTES && size >= *largest - *largest / 4;
 }
 
+// The delay of the way there: how much later by its clock the peer has answered than we had sent by ours, less the difference of the
+// clocks, which is known up to the least delay of the way back. So it is the RTT without a queue on the way back, and the same for all flows of
+// a path, whose clocks may have offsets of their own (RFC 7323 §5.4). A peer's clock need not count milliseconds (RFC 7323 §4.1): until it is
+// seen to, and where it does not, the RTT stands in.
+INLINE u64 tx_owd(struct tx_clock *c, u32 tsval, u32 tsecr, u32 rtt_us)
+{
+	u32 passed = tsecr - c->tsecr, theirs = tsval - c->tsval, raw = (tsval - tsecr) * 1000;
+
+	if (c->state == TX_CLOCK_NEW) {
+		c->tsval = tsval;
+		c->tsecr = tsecr;
+		c->lag = raw - rtt_us;
+		c->state = TX_CLOCK_CHECKED;
+	} else if (c->state == TX_CLOCK_CHECKED && (s32)passed >= TX_CLOCK_CHECK_MS) {
+		// Delays move the difference by what the path can queue, a clock of another rate by all the time that passes.
+		c->state = after(theirs, passed - passed / 2) && after(passed + passed / 2, theirs) ? TX_CLOCK_MS : TX_CLOCK_OTHER;
+	}
+	if (after(raw - rtt_us, c->lag))
+		c->lag = raw - rtt_us;
+	if (c->state != TX_CLOCK_MS)
+		return rtt_us * 1000ULL;
+	return after(raw, c->lag) ? (raw - c->lag) * 1000ULL : 1;
+}
+
 // An acknowledgement. Sets the flow's window.
 INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t)
 {
@@ -175,6 +210,7 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 	a.now = t->now;
 	a.acked = min_u64(t->acked, CONTROL_MAX_ACKED);
 	a.rtt = t->rtt;
+	a.owd = t->owd;
 	a.srtt = p->srtt;
 	a.delivered = t->now;
 	a.prior_delivered = t->now - min_u64(t->now, t->rtt != CONTROL_NONE ? t->rtt : 2 * p->srtt);

@@ -101,6 +101,11 @@ struct inet_connection_sock {
 	u64 icsk_ca_priv[CA_PRIV_BYTES / 8];
 } __attribute__((preserve_access_index));
 
+struct tcp_options_received {
+	u32 rcv_tsval, rcv_tsecr;
+	u16 saw_tstamp : 1;
+} __attribute__((preserve_access_index));
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 snd_una, snd_nxt, write_seq, mss_cache;
@@ -110,6 +115,8 @@ struct tcp_sock {
 	u32 srtt_us;                       // eight times the smoothed RTT
 	u64 bytes_acked;
 	u8 is_cwnd_limited : 1;
+	u8 tcp_usec_ts : 1;                // since Linux 6.7: the timestamps count microseconds
+	struct tcp_options_received rx_opt;
 } __attribute__((preserve_access_index));
 
 struct ack_sample {

@@ -7,14 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lowtide_kernel::{Config, Receiver, Target};
+use lowtide_kernel::{Choice, Config, Receiver};
 
 #[expect(clippy::print_stdout, reason = "an example prints")]
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let cgroup = arguments.next().context("usage: attach CGROUP [TARGET]")?;
-    let target = arguments.next().map_or(Ok(Target::default()), |text| text.parse()).map_err(anyhow::Error::msg)?;
-    let mut receiver = Receiver::attach(Path::new(&cgroup), &Config { target, ..Config::default() })?;
+    let cgroup = arguments.next().context("usage: attach CGROUP [DELAY]")?;
+    let target = arguments.next().map(|text| text.parse()).transpose().map_err(anyhow::Error::msg)?;
+    let choice = Choice::new(None, target).map_err(anyhow::Error::msg)?;
+    let mut receiver = Receiver::attach(Path::new(&cgroup), &Config { choice, ..Config::default() })?;
     println!("attached to {} interfaces", receiver.interfaces());
     let (tell, ended) = mpsc::channel();
     thread::spawn(move || {

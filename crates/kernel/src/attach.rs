@@ -5,16 +5,16 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::cgroup::Group;
+use crate::choice::Choice;
 use crate::interfaces::{Interfaces, has_tcx};
 use crate::load::{Programs, descriptor};
 use crate::stats::{FlowSnapshot, Totals, Verified};
-use crate::target::Target;
 
 /// What a group is told at birth.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The queueing delay to aim at.
-    pub target: Target,
+    /// The control, and the queueing delay that it aims at.
+    pub choice: Choice,
     /// Mark outgoing packets DSCP LE, 000001 (RFC 8622).
     pub dscp_le: bool,
     /// A name for people.

@@ -17,7 +17,7 @@ use crate::stats::Verified;
 /// # Errors
 /// The kernel refuses them.
 pub fn sending_verified(config: &Config) -> Result<Vec<Verified>> {
-    let (target_ns, profile) = config.target.parts();
+    let (target_ns, profile) = config.choice.sending();
     let settings = Settings { name: "lowtide_check", target_ns, profile, cgroup: 0, owned: true, alone: false };
     Ok(load::verified(&send_load::load(&settings, |program| program != "users")?))
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{Iter, MapCore, MapFlags, MapHandle, MapType};
-use lowtide_window::{PROFILES, Profile};
+use lowtide_window::Profile;
 
 use crate::interfaces::inside;
 use crate::send_load::{self, CONTROL};
@@ -36,7 +36,7 @@ pub struct Known {
 }
 
 /// Every one.
-pub static KNOWN: [Known; 3] = [
+pub static KNOWN: [Known; 6] = [
     Known {
         name: "lowtide",
         says: "what `lowtide run` uses: LEDBAT++ with the target min(60 ms, base RTT), one window for all connections to an address",
@@ -55,6 +55,9 @@ pub static KNOWN: [Known; 3] = [
         profile: "ledbat_pp-enhanced",
         alone: true,
     },
+    Known { name: "lt_ledbat", says: "LEDBAT (RFC 6817), target 100 ms", profile: "ledbat", alone: true },
+    Known { name: "lt_tcp_lp", says: "TCP-LP (RFC 6297 sec. 4.1), which Linux's `lp` is not", profile: "tcp_lp", alone: true },
+    Known { name: "lt_nice", says: "TCP-NICE (Venkataramani 2002), to one segment", profile: "tcp_nice", alone: true },
 ];
 
 impl Known {
@@ -164,7 +167,7 @@ impl Known {
     }
 
     fn profile(&self) -> &'static Profile {
-        PROFILES.iter().find(|p| p.name == self.profile).unwrap_or(&PROFILES[0])
+        lowtide_window::by_name(self.profile).unwrap_or_else(|e| unreachable!("a test names every profile: {e}"))
     }
 
     /// Before Linux 6.4: whoever has the struct_ops map may take it back.

@@ -4,6 +4,7 @@
 pub mod attach;
 pub mod cgroup;
 pub mod check;
+pub mod choice;
 pub mod controls;
 pub mod features;
 mod interfaces;
@@ -17,14 +18,13 @@ mod send_stats;
 mod send_wire;
 mod stale_clsact;
 pub mod stats;
-pub mod target;
 mod wire;
 
 pub use lowtide_window as native;
 pub use lowtide_window::Phase;
 
 pub use attach::{Config, Receiver};
+pub use choice::{Choice, Delay};
 pub use send::Sender;
 pub use send_stats::{SendSnapshot, SendTotals};
 pub use stats::{FlowSnapshot, LeftAlone, Mode, Totals, Verified};
-pub use target::Target;

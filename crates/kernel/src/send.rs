@@ -45,7 +45,7 @@ impl Sender {
     pub fn attach(cgroup: &Path, config: &Config) -> Result<Sender> {
         let name = format!("lowtide_{}", process::id());
         let group = Group::open(cgroup)?;
-        let (target_ns, profile) = config.target.parts();
+        let (target_ns, profile) = config.choice.sending();
         let cgroup_id = fs::metadata(group.path())?.ino();
         let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false };
         let mut object = send_load::load(&settings, |program| program != "users")?;

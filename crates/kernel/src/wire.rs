@@ -40,7 +40,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// `struct group_config`.
 pub(crate) fn group_config(config: &Config) -> [u8; GROUP_CONFIG] {
-    let (target_ns, profile) = config.target.parts();
+    let (target_ns, profile) = config.choice.receiving();
     let mut bytes = [0; GROUP_CONFIG];
     bytes[..8].copy_from_slice(&target_ns.to_ne_bytes());
     bytes[8..12].copy_from_slice(&profile.number.to_ne_bytes());

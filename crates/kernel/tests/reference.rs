@@ -103,6 +103,7 @@ fn phase_name(phase: Phase) -> &'static str {
         Phase::Freeze => "freeze",
         Phase::Ramp => "ramp",
         Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
+        Phase::Inference => "inference",
     }
 }
 

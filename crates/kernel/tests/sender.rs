@@ -119,6 +119,7 @@ fn name(phase: Phase) -> &'static str {
         Phase::Freeze => "freeze",
         Phase::Ramp => "ramp",
         Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
+        Phase::Inference => "inference",
     }
 }
 
@@ -224,4 +225,33 @@ fn a_small_segment_is_no_sample_for_full_ones() {
     assert!(!full(&mut largest, 1000), "a last segment, or a mean of one and a rest");
     assert!(full(&mut largest, 1448 * 3 / 4));
     assert!(full(&mut largest, 9000) && !full(&mut largest, 1448), "segments have grown");
+}
+
+/// A path of 10 ms there and 10 ms back with a queue each way, its peer's clock `ahead` ms before ours, ticking `rate` times a millisecond.
+fn one_way(clock: &mut native::Clock, ahead: u32, rate: f64, at_ms: u32, there: u32, back: u32) -> u64 {
+    let theirs = (f64::from(at_ms + 10 + there) * rate) as u32;
+    clock.one_way(theirs.wrapping_add(ahead), at_ms, (20 + there + back) * 1000) / MS
+}
+
+#[test]
+fn a_queue_on_the_way_back_is_no_part_of_the_one_way_delay_whatever_the_clocks_say() {
+    for ahead in [0, 1_000_000, u32::MAX - 3_000, u32::MAX / 2] {
+        let mut clock = native::Clock::default();
+        let mut at = |ms, there, back| one_way(&mut clock, ahead, 1.0, ms, there, back);
+        assert_eq!(at(10, 0, 50), 70, "the RTT until the clock is known");
+        assert_eq!(at(500, 30, 0), 50);
+        (1_000..5_000).step_by(10).for_each(|ms| assert!(at(ms, 0, 40) <= 60));
+        assert_eq!([at(5_000, 0, 40), at(5_010, 25, 40), at(5_020, 25, 0)], [20, 45, 45], "{ahead}");
+    }
+}
+
+/// RFC 7323 §4.1: a tick lasts from 1 ms to 1 s; a peer may also count microseconds.
+#[test]
+fn a_peer_whose_clock_counts_no_milliseconds_is_measured_by_the_rtt() {
+    for rate in [0.001, 0.1, 0.25, 10.0, 1000.0] {
+        let mut clock = native::Clock::default();
+        for ms in (0..20_000).step_by(10) {
+            assert_eq!(one_way(&mut clock, 77, rate, ms, ms % 300, 5), u64::from(25 + ms % 300), "{rate} at {ms} ms");
+        }
+    }
 }

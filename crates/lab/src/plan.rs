@@ -178,11 +178,17 @@ fn managed(flow: &Flow) -> Result<Option<String>> {
         _ if flow.lab.lowtide => flow.lab.target.as_str(),
         _ => return Ok(None),
     };
-    let delay = target.strip_suffix("ms").is_some_and(|n| n.parse::<u8>().is_ok()); // `lowtide run` knows the bounds.
     match lowtide_window::by_name(target) {
-        Err(unknown) if !delay => bail!("flow `{}`: {unknown}, or a delay such as `25ms`; for others run `lowtide sim`", flow.name),
+        Err(unknown) if !is_delay(target) => {
+            bail!("flow `{}`: {unknown}, or a delay such as `25ms`; for others run `lowtide sim`", flow.name)
+        }
         _ => Ok(Some(target.to_owned())),
     }
+}
+
+/// A queueing delay to aim at; else it is a control. `lowtide run` knows the bounds.
+pub fn is_delay(target: &str) -> bool {
+    target.strip_suffix("ms").is_some_and(|n| n.parse::<u8>().is_ok())
 }
 
 /// The MTU that gives the scenario's TCP flows their segments: one for all, since they share the devices.

@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 
 use crate::clock;
 use crate::netns::Namespace;
-use crate::plan::{Job, Work};
+use crate::plan::{Job, Work, is_delay};
 use crate::server::Server;
 use crate::site::SERVER;
 
@@ -203,7 +203,7 @@ impl Ground<'_> {
                 let mut command = Command::new(lowtide);
                 let report = OsString::from(self.report(job));
                 command
-                    .args(["run", "--quiet", "--target", target, "--name", &job.name, "--json"])
+                    .args(["run", "--quiet", if is_delay(target) { "--target" } else { "--cc" }, target, "--name", &job.name, "--json"])
                     .arg(report)
                     .args(["--", "sh", "-c", GATE, program]);
                 command

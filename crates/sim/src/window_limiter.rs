@@ -51,6 +51,9 @@ impl WindowLimiter {
             return Ok(WindowLimiter::Ours(Box::new(rledbat::build(name, params, start, scale)?)));
         };
         let profile = kernel::by_name(profile).map_err(|e| error(&e.to_string()))?;
+        if !profile.receives() {
+            return Err(error("only a sender has this control"));
+        }
         if *params != Params::default() {
             return Err(error("the kernel's constants are compiled in; it takes no parameters"));
         }

@@ -14,7 +14,7 @@ use crate::{Phase, UNKNOWN, known, owned};
 pub struct Start {
     /// ns.
     pub now: u64,
-    /// The first window, bytes.
+    /// The first window, bytes; zero: what the control's source says.
     pub window: u64,
     /// The queueing delay that is aimed at, ns; zero: what the control's source says.
     pub target: u64,
@@ -46,6 +46,8 @@ pub struct Ack {
     pub in_flight: u64,
     /// The raw sample in ns, or [`UNKNOWN`].
     pub rtt: u64,
+    /// The one-way delay in ns, its zero point arbitrary; zero: none.
+    pub owd: u64,
     /// ns; zero before the first sample.
     pub srtt: u64,
     /// How long a segment takes at the bottleneck, ns; zero: unknown.
@@ -71,6 +73,7 @@ impl Default for Ack {
             ce: 0,
             in_flight: 0,
             rtt: UNKNOWN,
+            owd: 0,
             srtt: 0,
             segment: 0,
             delivered: 0,

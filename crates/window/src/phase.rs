@@ -18,6 +18,8 @@ pub enum Phase {
     Ramp,
     /// Slow start after a retransmission timeout.
     SlowStartAfterTimeout,
+    /// TCP-LP: it has withdrawn, and waits for what that shows.
+    Inference,
 }
 
 impl Phase {
@@ -29,7 +31,8 @@ impl Phase {
             2 => Phase::Drain,
             3 => Phase::Freeze,
             4 => Phase::Ramp,
-            _ => Phase::SlowStartAfterTimeout,
+            5 => Phase::SlowStartAfterTimeout,
+            _ => Phase::Inference,
         }
     }
 }

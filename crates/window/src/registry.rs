@@ -2,7 +2,7 @@
 //! the reference of each is. Knows no event.
 
 /// Number and name of each control; twin of `CONTROLS` in crates/kernel/bpf/control.h.
-pub static CONTROLS: [(u32, &str); 1] = [(1, "ledbat_pp")];
+pub static CONTROLS: [(u32, &str); 4] = [(1, "ledbat_pp"), (2, "ledbat"), (3, "tcp_lp"), (4, "tcp_nice")];
 
 /// A control with its settings, under the name that people give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Profile {
     pub report_ns: u32,
 }
 
-/// Every profile; the first is what `lowtide run` uses unless told otherwise. `-enhanced` is the target of Bagnulo 2023, section 7. `-burst` is
+/// Every profile of both directions; the first is what `lowtide run` uses unless told otherwise. `-enhanced` is the target of Bagnulo 2023, section 7. `-burst` is
 /// ours: the segments that one ACK releases (two by RFC 1122 §4.2.3.2, and one by which the window grew) end at the target, not above it,
 /// and segments of a flow that come within 0.2 ms, at 100 Mbit/s two, are reported as one.
 pub static PROFILES: [Profile; 4] = [
@@ -29,24 +29,39 @@ pub static PROFILES: [Profile; 4] = [
     Profile { name: "ledbat_pp", number: 1, enhanced: false, burst: 0, report_ns: 0 },
 ];
 
+/// Those that only a sender has: they steer by what a receiver does not see, or down to less than a window can say.
+pub static SENDERS: [Profile; 3] = [
+    Profile { name: "ledbat", number: 2, enhanced: false, burst: 0, report_ns: 0 },
+    Profile { name: "tcp_lp", number: 3, enhanced: false, burst: 0, report_ns: 0 },
+    Profile { name: "tcp_nice", number: 4, enhanced: false, burst: 0, report_ns: 0 },
+];
+
+impl Profile {
+    /// Whether a receiver can run it.
+    pub fn receives(&self) -> bool {
+        PROFILES.iter().any(|p| p.name == self.name)
+    }
+}
+
 /// A name that is no profile's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownProfile(pub String);
 
 impl std::fmt::Display for UnknownProfile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the kernel has no control `{}`; it has {}", self.0, PROFILES.map(|p| p.name).join(", "))
+        let names = PROFILES.iter().chain(&SENDERS).map(|p| p.name).collect::<Vec<_>>();
+        write!(f, "the kernel has no control `{}`; it has {}", self.0, names.join(", "))
     }
 }
 
 impl std::error::Error for UnknownProfile {}
 
-/// The profile of that name.
+/// The profile of that name, of both directions or of a sender.
 ///
 /// # Errors
 /// A name that is no profile's.
 pub fn by_name(name: &str) -> Result<&'static Profile, UnknownProfile> {
-    PROFILES.iter().find(|p| p.name == name).ok_or_else(|| UnknownProfile(name.to_owned()))
+    PROFILES.iter().chain(&SENDERS).find(|p| p.name == name).ok_or_else(|| UnknownProfile(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -60,6 +75,6 @@ mod tests {
         }
         let beyond = CONTROLS.iter().map(|(number, _)| number).max().expect("there are controls") + 1;
         assert_eq!(crate::control::name(beyond), None, "control.h has more");
-        assert!(PROFILES.iter().all(|p| CONTROLS.iter().any(|(number, _)| *number == p.number)));
+        assert!(PROFILES.iter().chain(&SENDERS).all(|p| CONTROLS.iter().any(|(number, _)| *number == p.number)));
     }
 }

@@ -16,8 +16,8 @@ pub struct Sent {
     pub now: u64,
     /// The raw sample in ns, or [`UNKNOWN`].
     pub rtt: u64,
-    /// Unused.
-    pub srtt: u64,
+    /// The one-way delay in ns; zero: none.
+    pub owd: u64,
     /// Bytes acknowledged.
     pub acked: u64,
     /// Bytes before this acknowledgement.
@@ -32,7 +32,7 @@ pub struct Sent {
 
 impl Default for Sent {
     fn default() -> Sent {
-        Sent { now: 0, rtt: UNKNOWN, srtt: 0, acked: 0, in_flight: 0, limited: false, in_recovery: false, unacked: 1 }
+        Sent { now: 0, rtt: UNKNOWN, owd: 0, acked: 0, in_flight: 0, limited: false, in_recovery: false, unacked: 1 }
     }
 }
 
@@ -42,6 +42,11 @@ struct RawPath {
 }
 #[repr(C)]
 struct RawTx {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+struct RawClock {
     _private: [u8; 0],
 }
 
@@ -55,6 +60,9 @@ unsafe extern "C" {
     fn lowtide_tx_window(tx: *const RawTx) -> u32;
     fn lowtide_tx_on_ack(path: *mut RawPath, tx: *mut RawTx, ack: *const Sent);
     fn lowtide_tx_restart(path: *mut RawPath, tx: *mut RawTx, now: u64);
+    fn lowtide_tx_clock_new() -> *mut RawClock;
+    fn lowtide_tx_clock_free(clock: *mut RawClock);
+    fn lowtide_tx_owd(clock: *mut RawClock, tsval: u32, tsecr: u32, rtt_us: u32) -> u64;
     fn lowtide_tx_is_full(largest: *mut u32, size: u32) -> u8;
     fn lowtide_tx_on_undo(path: *mut RawPath, tx: *mut RawTx, now: u64);
     fn lowtide_tx_on_congestion(path: *mut RawPath, tx: *mut RawTx, now: u64, cause: u32, in_flight: u64);
@@ -62,6 +70,9 @@ unsafe extern "C" {
 
 /// The flows of one group to one remote address.
 pub struct TxPath(NonNull<RawPath>);
+
+/// The clock in a peer's timestamps.
+pub struct Clock(NonNull<RawClock>);
 
 /// One of them.
 pub struct Tx(NonNull<RawTx>);
@@ -136,6 +147,34 @@ impl Tx {
 pub fn is_full(largest: &mut u32, size: u32) -> bool {
     // SAFETY: a reference, which outlives the call.
     unsafe { lowtide_tx_is_full(largest, size) != 0 }
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        // SAFETY: see `Send`.
+        Clock(owned(unsafe { lowtide_tx_clock_new() }))
+    }
+}
+
+impl Clock {
+    /// The one-way delay in ns of an acknowledgement with these timestamps whose RTT is `rtt_us`.
+    pub fn one_way(&mut self, tsval: u32, tsecr: u32, rtt_us: u32) -> u64 {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_tx_owd(self.0.as_ptr(), tsval, tsecr, rtt_us) }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_tx_clock_free(self.0.as_ptr()) }
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
 }
 
 impl Drop for TxPath {

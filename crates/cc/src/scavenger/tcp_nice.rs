@@ -62,9 +62,9 @@ pub struct TcpNice {
     ssthresh: f64,
     range: Option<(Span, Span)>,
     round: Round,
-    /// Segments of this round with an RTT, those whose RTT was high, the samples and the smallest RTT.
-    seen: f64,
-    high: f64,
+    /// Bytes of this round with an RTT, those whose RTT was high, the samples and the smallest RTT.
+    seen: u64,
+    high: u64,
     samples: u32,
     round_min: Span,
     lost: bool,
@@ -83,8 +83,8 @@ impl TcpNice {
             ssthresh: f64::INFINITY,
             range: None,
             round: Round::default(),
-            seen: 0.0,
-            high: 0.0,
+            seen: 0,
+            high: 0,
             samples: 0,
             round_min: Span::MAX,
             lost: false,
@@ -108,11 +108,11 @@ impl TcpNice {
         self.range = Some((min, max));
         self.samples += 1;
         self.round_min = self.round_min.min(rtt);
-        self.seen += ack.acked as f64 / self.mss;
+        self.seen += ack.acked;
         let t = self.config.threshold;
         let threshold = (1.0 - t) * min.nanos() as f64 + t * max.nanos() as f64;
         if max - min >= LEAST_SPREAD && rtt.nanos() as f64 > threshold {
-            self.high += ack.acked as f64 / self.mss;
+            self.high += ack.acked;
         }
     }
 
@@ -120,7 +120,7 @@ impl TcpNice {
     fn end_round(&mut self) {
         if !self.lost {
             // Below a pair a round is as many segments as the host sends in a period: two, or one.
-            if self.high > self.config.fraction * self.segments().max(PAIR.min(self.seen)) {
+            if self.high as f64 > self.config.fraction * self.cwnd.max((PAIR * self.mss).min(self.seen as f64)) {
                 self.cwnd /= 2.0;
                 self.ssthresh = self.cwnd;
             } else {
@@ -132,7 +132,7 @@ impl TcpNice {
     }
 
     fn start_round(&mut self) {
-        (self.seen, self.high, self.samples, self.round_min) = (0.0, 0.0, 0, Span::MAX);
+        (self.seen, self.high, self.samples, self.round_min) = (0, 0, 0, Span::MAX);
         (self.lost, self.limited) = (false, false);
     }
 

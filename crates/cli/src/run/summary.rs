@@ -24,6 +24,8 @@ pub struct Summary {
     pub name: String,
     pub what: String,
     pub target: String,
+    pub receives_by: String,
+    pub sends_by: String,
     pub dscp_le: bool,
     pub seconds: f64,
     /// TCP payload received, each byte once.
@@ -60,6 +62,8 @@ impl Summary {
             name: group.name,
             what: group.what,
             target: group.target,
+            receives_by: group.receives_by,
+            sends_by: group.sends_by,
             dscp_le,
             seconds: group.running_s,
             bytes: totals.bytes,

@@ -137,9 +137,9 @@ fn words(row: &model::Row) -> Vec<Line<'static>> {
     vec![
         Line::from(format!("group {}: {}", row.group.name, row.group.what)),
         Line::from(format!(
-            "{}; target {}; RTT {} ms by {}; {} slowdown(s)",
+            "{}; {}; RTT {} ms by {}; {} slowdown(s)",
             flow.state(),
-            row.group.target,
+            row.group.controls(),
             human::ms(flow.rtt_ms),
             flow.mode,
             flow.slowdowns,

@@ -1,0 +1,148 @@
+//! What a group sends and receives by: the control that a user names, and the queueing delay that it aims at. Knows no program.
+
+use std::fmt;
+use std::str::FromStr;
+
+use lowtide_window::{PROFILES, Profile};
+
+const NS_PER_MS: u64 = 1_000_000;
+/// What the queue of a busy host varies by anyway, with room.
+const LEAST_MS: u8 = 5;
+/// T of LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01 §4.2).
+const LEDBAT_PP_MOST_MS: u8 = 60;
+/// TARGET of LEDBAT (RFC 6817 §3.3).
+const LEDBAT_MOST_MS: u8 = 100;
+
+/// A queueing delay to aim at, as a user writes it: `25ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    ms: u8,
+}
+
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}ms", self.ms))
+    }
+}
+
+impl FromStr for Delay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Delay, String> {
+        let ms = text.strip_suffix("ms").and_then(|ms| ms.trim_end().parse().ok()).filter(|ms| (LEAST_MS..=LEDBAT_MOST_MS).contains(ms));
+        ms.map(|ms| Delay { ms }).ok_or_else(|| match lowtide_window::by_name(text) {
+            Ok(profile) => format!("a target is a delay, such as `25ms`; for that control: --cc {}", profile.name),
+            Err(_) => format!("a target is a delay from {LEAST_MS}ms to {LEDBAT_MOST_MS}ms, such as `25ms`"),
+        })
+    }
+}
+
+/// The control of a group and what it aims at. Made by [`Choice::new`]; the default is what `lowtide run` uses unless told otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    control: &'static Profile,
+    target: Option<Delay>,
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice { control: &PROFILES[0], target: None }
+    }
+}
+
+impl Choice {
+    /// `control`, none for the default, that aims at `target`, none for what its source says. Where that is min(T, base RTT) (Bagnulo 2023 §7),
+    /// `target` is T.
+    ///
+    /// # Errors
+    /// The control aims at no delay, or not at this one.
+    pub fn new(control: Option<&'static Profile>, target: Option<Delay>) -> Result<Choice, String> {
+        let control = control.unwrap_or(&PROFILES[0]);
+        let most = match control.name {
+            "ledbat" => LEDBAT_MOST_MS,
+            name if name.starts_with("ledbat_pp") => LEDBAT_PP_MOST_MS,
+            name if target.is_some() => return Err(format!("`{name}` aims at no queueing delay that could be set: leave --target out")),
+            _ => u8::MAX,
+        };
+        match target {
+            Some(delay) if delay.ms > most => Err(format!("`{}` aims at {LEAST_MS}ms to {most}ms, not at {delay}", control.name)),
+            _ => Ok(Choice { control, target }),
+        }
+    }
+
+    /// What it aims at: a delay, or the control whose source says it.
+    pub fn target(&self) -> String {
+        self.target.map_or_else(|| self.control.name.to_owned(), |delay| delay.to_string())
+    }
+
+    /// The name of the control of what is received. Where the one that was named is a sender's only, the default.
+    pub fn receives_by(&self) -> &'static str {
+        self.receiving().1.name
+    }
+
+    /// The name of the control of what is sent. A sender has no use for the profiles that keep the time of a burst free.
+    pub fn sends_by(&self) -> &'static str {
+        self.control.name.strip_suffix("-burst").unwrap_or(self.control.name)
+    }
+
+    /// T in ns, zero for the control's own, and the receiver's control.
+    pub(crate) fn receiving(&self) -> (u64, &'static Profile) {
+        if self.control.receives() { (self.target_ns(), self.control) } else { (0, &PROFILES[0]) }
+    }
+
+    /// T in ns, zero for the control's own, and the sender's control.
+    pub(crate) fn sending(&self) -> (u64, &'static Profile) {
+        (self.target_ns(), self.control)
+    }
+
+    fn target_ns(&self) -> u64 {
+        self.target.map_or(0, |delay| u64::from(delay.ms) * NS_PER_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_window::SENDERS;
+
+    use super::*;
+
+    fn named(name: &str) -> Option<&'static Profile> {
+        Some(lowtide_window::by_name(name).expect("a control"))
+    }
+
+    fn delay(text: &str) -> Option<Delay> {
+        Some(text.parse().expect("a delay"))
+    }
+
+    #[test]
+    fn a_senders_control_leaves_the_receiver_its_default() {
+        for profile in &SENDERS {
+            let choice = Choice::new(Some(profile), None).expect("it is there");
+            assert_eq!((choice.sends_by(), choice.receives_by()), (profile.name, PROFILES[0].name));
+        }
+        for profile in &PROFILES {
+            let choice = Choice::new(Some(profile), None).expect("it is there");
+            assert_eq!(choice.receives_by(), profile.name);
+            assert!(profile.name.starts_with(choice.sends_by()) && !choice.sends_by().ends_with("burst"));
+        }
+    }
+
+    #[test]
+    fn a_target_is_for_those_that_aim_at_one() {
+        assert_eq!(Choice::new(None, delay("25ms")).expect("the default has one").target(), "25ms");
+        assert_eq!(Choice::new(named("ledbat"), delay("100ms")).expect("RFC 6817").sending().0, 100 * NS_PER_MS);
+        assert_eq!(Choice::new(named("ledbat"), delay("100ms")).expect("RFC 6817").receiving().0, 0, "no T of LEDBAT++");
+        let refused = |name, target| Choice::new(name, delay(target)).expect_err("refused");
+        assert!(refused(named("tcp_nice"), "25ms").contains("tcp_nice"));
+        assert!(refused(None, "61ms").contains("5ms to 60ms"));
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused_with_what_one_is() {
+        for text in ["", "fast", "25", "4ms", "101ms", "-5ms", "ms", "1e1ms"] {
+            let error = text.parse::<Delay>().expect_err(text);
+            assert!(error.contains("5ms to 100ms"), "{text}: {error}");
+        }
+        assert!("ledbat_pp".parse::<Delay>().expect_err("a control").contains("--cc ledbat_pp"));
+    }
+}
