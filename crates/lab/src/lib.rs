@@ -17,3 +17,4 @@ pub mod series;
 pub mod server;
 pub mod site;
 pub mod tun;
+pub mod utp;

@@ -19,6 +19,8 @@ const FIRST_PORT: u16 = 5001;
 const DATAGRAM_HEADERS: u32 = 28;
 /// IPv4 and TCP headers with timestamps: what a packet is longer than its segment.
 const SEGMENT_HEADERS: u32 = 52;
+/// IPv4, UDP and uTP headers.
+const UTP_HEADERS: u32 = 48;
 /// The smallest MTU that IPv4 guarantees (RFC 791).
 const MIN_MTU: u32 = 576;
 /// More bytes than any run of the laboratory can carry.
@@ -60,6 +62,13 @@ pub enum Work {
         /// Towards the server.
         up: bool,
     },
+    /// uTP, both ends of this program's own.
+    Utp {
+        /// Payload bytes; none for as long as it runs.
+        bytes: Option<u64>,
+        /// Towards the server.
+        up: bool,
+    },
     /// The call.
     Call(Beat),
 }
@@ -67,17 +76,17 @@ pub enum Work {
 impl Job {
     /// It has an end of its own.
     pub fn is_transfer(&self) -> bool {
-        matches!(self.work, Work::Curl { bytes, .. } if bytes != ENDLESS)
+        matches!(self.work, Work::Curl { bytes, .. } | Work::Utp { bytes: Some(bytes), .. } if bytes != ENDLESS)
     }
 
     /// Its data goes from the client to the server.
     pub fn is_upload(&self) -> bool {
-        matches!(self.work, Work::Curl { up: true, .. } | Work::Iperf { up: true })
+        matches!(self.work, Work::Curl { up: true, .. } | Work::Iperf { up: true } | Work::Utp { up: true, .. })
     }
 
     /// It may be ended when its time is over, not when its data is.
     pub fn endless(&self) -> bool {
-        matches!(self.work, Work::Curl { bytes: ENDLESS, .. } | Work::Iperf { .. })
+        matches!(self.work, Work::Curl { bytes: ENDLESS, .. } | Work::Iperf { .. } | Work::Utp { bytes: None, .. })
     }
 }
 
@@ -193,7 +202,10 @@ pub fn is_delay(target: &str) -> bool {
 
 /// The MTU that gives the scenario's TCP flows their segments: one for all, since they share the devices.
 pub fn mtu(scenario: &Scenario) -> Result<u32> {
-    let streams = || scenario.flows.iter().filter(|f| f.kind != Kind::Udp && f.count > 0);
+    if let Some(large) = scenario.flows.iter().find(|f| f.kind == Kind::Utp && u32::from(f.utp.payload_bytes) + UTP_HEADERS > MTU as u32) {
+        bail!("flow `{}`: in the laboratory `utp.payload_bytes` is at most {}", large.name, MTU as u32 - UTP_HEADERS);
+    }
+    let streams = || scenario.flows.iter().filter(|f| !matches!(f.kind, Kind::Udp | Kind::Utp) && f.count > 0);
     let mss = streams().map(|f| f.tcp.mss).max().unwrap_or(MTU as u32 - SEGMENT_HEADERS);
     if let Some(other) = streams().find(|f| f.tcp.mss != mss) {
         bail!("flow `{}`: in the laboratory all TCP flows have one `tcp.mss`, here {mss}", other.name);
@@ -211,7 +223,12 @@ pub fn mtu(scenario: &Scenario) -> Result<u32> {
 fn work(flow: &Flow) -> Result<Work> {
     let name = &flow.name;
     if flow.kind == Kind::Utp {
-        bail!("flow `{name}`: the laboratory has no uTP; run it with `lowtide sim`");
+        let up = flow.direction == Direction::Reverse;
+        return match &flow.traffic {
+            Traffic::Bulk => Ok(Work::Utp { bytes: None, up }),
+            Traffic::Finite { bytes } => Ok(Work::Utp { bytes: Some(*bytes), up }),
+            traffic => bail!("flow `{name}`: over uTP the laboratory has bulk and finite traffic; for {traffic:?} run `lowtide sim`"),
+        };
     }
     let up = flow.direction == Direction::Reverse;
     match (&flow.traffic, flow.kind) {
@@ -288,7 +305,10 @@ mod tests {
     #[test]
     fn what_cannot_be_run_is_refused_by_name() {
         for (flow, word) in [
-            ("name = \"u\"\nkind = \"utp\"\ncc = \"ledbat\"", "uTP"),
+            (
+                "name = \"u\"\nkind = \"utp\"\ncc = \"ledbat\"\ntraffic = { kind = \"poisson\", arrivals_per_s = 1.0, mean_bytes = 1e4 }",
+                "uTP",
+            ),
             ("name = \"p\"\ncc = \"cubic\"\ntraffic = { kind = \"poisson\", arrivals_per_s = 1.0, mean_bytes = 1e4 }", "Poisson"),
             ("name = \"r\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"rledbat-s0\" }", "rledbat-s0"),
             ("name = \"w\"\ncc = \"cubic\"\nlab = { program = \"wget\" }", "wget"),

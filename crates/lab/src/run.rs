@@ -19,11 +19,12 @@ use crate::probe::{Call, Echoes, Reflector};
 use crate::programs::{self, Ground, Said};
 use crate::server::{Server, Stats};
 use crate::site::{SERVER, Site};
+use crate::utp;
 
 /// From the last preparation to the first that happens in a scenario.
 const LEAD: Span = Span::from_millis(300);
 /// How often the servers' connections are looked at.
-const SAMPLE: Duration = Duration::from_millis(100);
+pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
 /// How often a run that the host stalled is made again.
 const REPEATS: u32 = 2;
 
@@ -141,6 +142,7 @@ fn follow(job: &Job, ground: &Ground<'_>, stop: &Arc<AtomicBool>) -> Result<Trac
             call.join().map(|echoes| trace.echoes = Some(echoes))
         }
         Work::Iperf { .. } => ground.run(job, None).map(|said| trace.said = said),
+        Work::Utp { bytes, up } => utp::run(job, ground, bytes, up, &mut trace.samples).map(|transfers| trace.said.transfers = transfers),
         Work::Curl { .. } => watched(job, ground, &mut trace),
     };
     if result.is_err() {

@@ -15,7 +15,7 @@ use crate::port::Port;
 use crate::train::Train;
 use crate::udp::Batch;
 
-/// Timers are looked at this often; a connection's own tick is 500 ms.
+/// Timers are looked at this often, or as often as a connection's own tick wants, which is 500 ms by default.
 const TICK: Duration = Duration::from_millis(100);
 /// System calls that receive before others have their turn.
 const MOST_BATCHES: usize = 16;
@@ -39,7 +39,7 @@ pub(crate) async fn run(port: Arc<Port>) {
     let train = Train::new(port.udp.local(), port.udp.longest_train());
     let mut driver =
         Driver { port, batch: Batch::new(), train, wakers: Vec::new(), resets: Vec::new(), waiting: VecDeque::new(), stalled: Vec::new() };
-    let mut ticks = interval(TICK);
+    let mut ticks = interval(TICK.min(Duration::from_nanos(driver.port.options.tick.nanos())));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !driver.port.is_over() {
         let port = Arc::clone(&driver.port);

@@ -1,7 +1,13 @@
 //! What can be chosen of a port and its connections. Knows no sockets.
 
-use lowtide_cc::{Controller, ParamError, Params, Start, Time, registry};
+use lowtide_cc::{Controller, ParamError, Params, Span, Start, Time, registry};
+use lowtide_utp::header::HEADER_BYTES;
 use lowtide_utp::{Config, PathMtu, Repair};
+
+/// What a UDP datagram over IPv4 carries beside uTP's header.
+const MOST_PACKET: u16 = 65_507 - HEADER_BYTES as u16 - 20;
+/// The shortest timer.
+const SHORTEST: Span = Span::from_millis(1);
 
 /// What can be chosen; the defaults are libutp's limits under libutp-mod's congestion control.
 #[derive(Clone, Debug)]
@@ -12,6 +18,12 @@ pub struct Options {
     pub params: Params,
     /// What happens to a retransmission that is lost; libutp itself waits for the timeout.
     pub repair: Repair,
+    /// The floor of the retransmission timeout.
+    pub min_rto: Span,
+    /// Timers are looked at this often; libutp's programs do every 500 ms.
+    pub tick: Span,
+    /// Payload of a full packet, without a search for what the path carries; none searches (RFC 8899).
+    pub packet: Option<u16>,
     /// Bytes written and not acknowledged, per connection.
     pub send_buffer: usize,
     /// Bytes received and not read, per connection.
@@ -33,6 +45,9 @@ impl Default for Options {
             control: "libutp-mod".to_owned(),
             params: Params::default(),
             repair: Repair::ByTime,
+            min_rto: Span::from_millis(1000),
+            tick: Span::from_millis(500),
+            packet: None,
             send_buffer: 1 << 20,
             receive_buffer: 1 << 20,
             max_connections: 16_384,
@@ -65,15 +80,17 @@ impl Options {
     /// A control for a new connection.
     pub(crate) fn control(&self, mtu: PathMtu, seed: u64, now: Time) -> Result<Box<dyn Controller>, OptionsError> {
         let entry = registry::by_name(&self.control).map_err(|e| OptionsError(e.to_string()))?;
-        let start = Start { now, mss: u32::from(mtu.ceiling) - 20, seed, ..Start::default() };
+        let start = Start { now, mss: u32::from(self.largest_packet(mtu)), seed, ..Start::default() };
         Ok(entry.build(&self.params, &start)?)
     }
 
     /// A connection's parameters, to an IPv4 address or not.
     pub(crate) fn config(&self, mtu: PathMtu) -> Config {
         Config {
-            packet: mtu.ceiling - 20,
-            path_mtu: Some(mtu),
+            packet: self.largest_packet(mtu),
+            path_mtu: self.packet.is_none().then_some(mtu),
+            min_rto: self.min_rto,
+            tick: self.tick,
             repair: self.repair,
             send_buffer: self.send_buffer as u64,
             receive_buffer: self.receive_buffer,
@@ -81,11 +98,17 @@ impl Options {
         }
     }
 
+    fn largest_packet(&self, mtu: PathMtu) -> u16 {
+        self.packet.unwrap_or(mtu.ceiling - HEADER_BYTES as u16)
+    }
+
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         self.control(PathMtu::IPV4, 0, Time::ZERO)?;
         let rule = |holds: bool, text: &str| if holds { Ok(()) } else { Err(OptionsError(text.to_owned())) };
         rule(self.send_buffer >= 1400, "send_buffer must be at least 1400 bytes, one packet")?;
         rule(self.receive_buffer >= 1400, "receive_buffer must be at least 1400 bytes, one packet")?;
+        rule(self.packet.is_none_or(|packet| (1..=MOST_PACKET).contains(&packet)), "packet must be between 1 and 65,467 bytes")?;
+        rule(self.min_rto >= SHORTEST && self.tick >= SHORTEST, "min_rto and tick must be at least 1 ms")?;
         rule(self.max_half_open >= 1 && self.backlog >= 1, "max_half_open and backlog must be at least 1")
     }
 }

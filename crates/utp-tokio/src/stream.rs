@@ -32,6 +32,8 @@ pub struct Info {
     pub delivered: u64,
     /// Payload bytes received in order.
     pub received: u64,
+    /// Bytes that the peer has room for.
+    pub peer_window: u64,
     /// Payload of a full packet, as far as the path's MTU is known.
     pub packet: u16,
     /// Retransmissions, timeouts, episodes of loss.
@@ -62,6 +64,7 @@ impl Info {
             in_flight: protocol.in_flight(),
             delivered: protocol.delivered(),
             received: protocol.received(),
+            peer_window: protocol.peer_window(),
             packet: protocol.packet(),
             stats: protocol.stats(),
             control: protocol.snapshot(),

@@ -262,6 +262,11 @@ impl Connection {
         self.out.in_flight()
     }
 
+    /// Bytes that the peer has room for, as it said last.
+    pub fn peer_window(&self) -> u64 {
+        self.peer_window
+    }
+
     /// The smoothed RTT, in whole milliseconds; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.timer.srtt()
