@@ -23,7 +23,7 @@ use crate::stdout;
 /// Measure a suite in the laboratory and set it beside what it must reach
 ///
 /// A suite is a folder of `bench/`: `receive` is what `lowtide run` does to others and for itself, `link` is how exact the
-/// laboratory is. Each row is run several times on real network stacks; a run that the host stalled is repeated, and if it stays
+/// laboratory is, `utp` is uTP, real beside simulated. Each row is run several times on real network stacks; a run that the host stalled is repeated, and if it stays
 /// so it is marked and left out. Needs root.
 #[derive(clap::Args)]
 pub struct Args {
@@ -83,6 +83,12 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs the same scenario in the simulator.
+fn simulate(scenario: &Scenario, text: &str, dir: &std::path::Path) -> Result<()> {
+    let outcome = lowtide_sim::run::run(scenario, scenario.seed, false)?;
+    Ok(ResultDir::write(dir, text, &outcome.summary, None)?)
+}
+
 /// The runs, each row's first run before anyone's second: what goes wrong shows early.
 fn owed(args: &Args, tables: &[Table], out: &std::path::Path) -> Result<Vec<Run<'static>>> {
     let rows: Vec<(&Row, &Scenario)> = tables.iter().flat_map(|t| &t.rows).filter_map(|row| Some((row, row.scenario.as_ref()?))).collect();
@@ -100,7 +106,11 @@ fn owed(args: &Args, tables: &[Table], out: &std::path::Path) -> Result<Vec<Run<
             ..scenario.clone()
         };
         let (text, dir) = (scenario.to_toml()?, measured::dir(out, row, run));
-        let keep = Box::new(move |outcome: &Outcome| Ok(ResultDir::write(&dir, &text, &outcome.summary, Some(&series::of(outcome)))?));
+        let beside = row.measures.iter().any(|measure| values::needs_simulation(&measure.value)).then(|| scenario.clone());
+        let keep = Box::new(move |outcome: &Outcome| {
+            ResultDir::write(&dir, &text, &outcome.summary, Some(&series::of(outcome)))?;
+            beside.iter().try_for_each(|scenario| simulate(scenario, &text, &dir.join(values::SIMULATED)))
+        });
         Ok(Run { label: row.name.clone(), scenario, keep })
     };
     runs.map(owed).collect()

@@ -94,7 +94,6 @@ impl Options {
             repair: self.repair,
             send_buffer: self.send_buffer as u64,
             receive_buffer: self.receive_buffer,
-            ..Config::default()
         }
     }
 

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_suite_can_be_read_and_its_rows_have_names_of_their_own() {
-        for folder in ["link", "receive"].map(|suite| suites().join(suite)) {
+        for folder in ["link", "receive", "utp"].map(|suite| suites().join(suite)) {
             let tables = load(&folder, &[]).expect("a suite");
             let mut names: Vec<&str> = tables.iter().flat_map(|t| &t.rows).map(|r| r.name.as_str()).collect();
             let all = names.len();

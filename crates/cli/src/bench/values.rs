@@ -6,13 +6,32 @@ use lowtide_scenario::{ResultDir, Scenario};
 /// The added delay above which a packet of a call comes too late (Bagnulo 2023 sec. 6.1: the target of LEDBAT++).
 const TOO_LATE_MS: f64 = 60.0;
 
+/// Where a result keeps the simulator's result of the same scenario, below its own folder.
+pub const SIMULATED: &str = "simulated";
+/// Names of its values, and of the laboratory's values as a part of them, begin so.
+const OF_SIMULATED: &str = "simulated.";
+const TO_SIMULATED: &str = "to_simulated.";
+
+/// Whether the value that `name` names needs the simulator's result.
+pub fn needs_simulation(name: &str) -> bool {
+    name.starts_with(OF_SIMULATED) || name.starts_with(TO_SIMULATED)
+}
+
 /// The value that `name` names: `share.bulk`, `jain`, …; none if the result has no such value.
 ///
-/// With a flow or a group: `share`, `goodput` (Mbit/s), `completion` (s), `loss`, `in_time` (the part of a call's packets that
+/// With a flow or a group: `share`, `goodput` (Mbit/s), `frac` (its part of all goodput), `completion` (s), `loss`, `in_time` (the part of a call's packets that
 /// the queue added less than 60 ms to). Of the whole: `jain`, `utilisation`, `queue_p95` (ms), the same of the way up (`up_utilisation`,
 /// `up_queue_p95`), `queue_max` (bytes), `drops`,
-/// `late_p50`, `late_p99`, `late_max` (ms).
+/// `late_p50`, `late_p99`, `late_max` (ms). Before any of these: `simulated.`, the simulator's value for the same scenario, and
+/// `to_simulated.`, this one divided by it.
 pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
+    let simulated = || ResultDir::read(&result.path.join(SIMULATED)).ok();
+    if let Some(rest) = name.strip_prefix(OF_SIMULATED) {
+        return named(&simulated()?, rest);
+    }
+    if let Some(rest) = name.strip_prefix(TO_SIMULATED) {
+        return Some(named(result, rest)? / named(&simulated()?, rest)?);
+    }
     let summary = &result.summary;
     if let Some((what, who)) = name.split_once('.') {
         let flows: Vec<&FlowResult> = summary.flows.iter().filter(|f| f.name == who || f.group == who).collect();
@@ -20,6 +39,7 @@ pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
         return match what {
             "share" => sum(|f| f.share),
             "goodput" => sum(|f| f.goodput_bps / 1e6),
+            "frac" => sum(|f| f.goodput_bps).map(|sum| sum / summary.flows.iter().map(|f| f.goodput_bps).sum::<f64>()),
             "completion" => flows.first()?.completion_s,
             "in_time" => in_time(result, who),
             _ => None,
@@ -80,6 +100,21 @@ mod tests {
         assert!((value("share.low").expect("a group") - 0.3).abs() < 1e-12);
         assert_eq!((value("share.low.2"), value("utilisation")), (Some(0.2), Some(0.7)));
         assert_eq!((value("share.nobody"), value("late_p50"), value("nonsense")), (None, None, None));
+    }
+
+    #[test]
+    fn the_simulators_result_is_read_from_below_the_laboratorys() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |path: &std::path::Path, utilisation| {
+            let summary = Summary { bottlenecks: vec![Bottleneck { utilisation, ..Bottleneck::default() }], ..result().summary };
+            ResultDir::write(path, &result().scenario, &summary, None).expect("written");
+        };
+        write(folder.path(), 0.6);
+        write(&folder.path().join(SIMULATED), 0.8);
+        let result = ResultDir::read(folder.path()).expect("read");
+        let value = |name| named(&result, name).expect("a value");
+        assert_eq!((value("utilisation"), value("simulated.utilisation"), value("to_simulated.utilisation")), (0.6, 0.8, 0.6 / 0.8));
+        assert!(needs_simulation("to_simulated.utilisation") && !needs_simulation("utilisation"));
     }
 
     #[test]
