@@ -159,16 +159,16 @@ fn carried_by(trace: &Trace, at: Time) -> f64 {
     }
 }
 
-/// The flow's payload as its server knows it: what it received of an upload, else what was acknowledged to it.
+/// The flow's payload as the end that is seen knows it: what it received, or what was acknowledged to it.
 pub fn carried(trace: &Trace, sample: &Sample) -> u64 {
-    if trace.job.is_upload() { sample.stats.received } else { sample.stats.acked }
+    if trace.job.is_seen_from_receiver() { sample.stats.received } else { sample.stats.acked }
 }
 
 fn retransmits(trace: &Trace) -> u64 {
     match &trace.said.iperf {
         Some(report) => report["end"]["sum_sent"]["retransmits"].as_u64().unwrap_or(0),
         // Only the sender knows; `lowtide run` tells what its own sent again.
-        None if trace.job.is_upload() => {
+        None if trace.job.is_seen_from_receiver() => {
             let said = trace.said.lowtide.as_ref();
             said.and_then(|said| said["sent"]["retransmissions"].as_u64()).unwrap_or(0)
         }
@@ -179,7 +179,7 @@ fn retransmits(trace: &Trace) -> u64 {
 fn rtts(trace: &Trace, zero: Time, from: f64, to: f64) -> Rtts {
     let all: Vec<f64> = match &trace.echoes {
         Some(echoes) => echoes.echoes.iter().filter(|e| within(e.sent, zero, from, to)).map(|e| e.rtt().millis_f64()).collect(),
-        None if trace.job.is_upload() => Vec::new(),
+        None if trace.job.is_seen_from_receiver() => Vec::new(),
         None => trace
             .samples
             .iter()

@@ -84,6 +84,11 @@ impl Job {
         matches!(self.work, Work::Curl { up: true, .. } | Work::Iperf { up: true } | Work::Utp { up: true, .. })
     }
 
+    /// Its samples are its receiver's: of an upload over TCP only the server is seen.
+    pub fn is_seen_from_receiver(&self) -> bool {
+        self.is_upload() && !matches!(self.work, Work::Utp { .. })
+    }
+
     /// It may be ended when its time is over, not when its data is.
     pub fn endless(&self) -> bool {
         matches!(self.work, Work::Curl { bytes: ENDLESS, .. } | Work::Iperf { .. } | Work::Utp { bytes: None, .. })

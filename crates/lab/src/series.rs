@@ -46,7 +46,7 @@ fn points(trace: &Trace, zero: Time) -> Vec<FlowPoint> {
             ..FlowPoint::at(seconds(pair[1].at, zero), name())
         };
         // The server knows no window and no RTT of what it receives.
-        if trace.job.is_upload() {
+        if trace.job.is_seen_from_receiver() {
             return point;
         }
         FlowPoint { cwnd_bytes: now.cwnd as f64, rwnd_bytes: now.peer_window as f64, rtt_ms: f64::from(now.srtt_us) / 1e3, ..point }

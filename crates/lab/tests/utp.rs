@@ -43,6 +43,7 @@ fn a_scenarios_utp_flows_run_here_too_either_way() {
     assert!(down.goodput_bps > 2e6 && down.goodput_bps < 5e6, "{down:?}");
     let took = up.completion_s.expect("complete");
     assert!((0.4..4.9).contains(&took), "{took}");
+    assert!((0.8e6..5e6).contains(&(up.goodput_bps * (scenario.duration_s - 1.0) / took)), "{up:?}");
     assert!(down.rtt_ms.min >= 20.0, "{:?}", down.rtt_ms);
     let series = series::of(&outcome);
     assert!(series.flows.iter().any(|point| point.flow == "down" && point.cwnd_bytes > 2000.0 && point.goodput_bps > 1e6));
