@@ -77,6 +77,7 @@ pub enum ReceivingEnd {
 
 impl SendingEnd {
     /// A packet from the other end arrives.
+    #[inline]
     pub fn on_packet(&mut self, packet: &Packet, now: Time) {
         match self {
             SendingEnd::Tcp(sender) => sender.on_ack(packet, now),
@@ -87,6 +88,7 @@ impl SendingEnd {
     }
 
     /// The next packet to leave now, until there is none.
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Packet> {
         match self {
             SendingEnd::Tcp(sender) => sender.poll(now),
@@ -102,6 +104,7 @@ impl SendingEnd {
     }
 
     /// When [`on_timer`](Self::on_timer) is due.
+    #[inline]
     pub fn deadline(&self) -> Option<Time> {
         match self {
             SendingEnd::Tcp(sender) => sender.deadline(),
@@ -242,6 +245,7 @@ impl SendingEnd {
     }
 
     /// The RTT sample that the last packet gave.
+    #[inline]
     pub fn take_rtt(&mut self) -> Option<Span> {
         match self {
             SendingEnd::Tcp(sender) => sender.take_rtt(),
@@ -254,6 +258,7 @@ impl SendingEnd {
 
 impl ReceivingEnd {
     /// A packet of the flow arrives; the answer, if one is due.
+    #[inline]
     pub fn on_packet(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         match self {
             ReceivingEnd::Tcp(receiver) => receiver.on_data(packet, now),
@@ -280,6 +285,7 @@ impl ReceivingEnd {
     }
 
     /// When [`on_timer`](Self::on_timer) is due.
+    #[inline]
     pub fn deadline(&self) -> Option<Time> {
         match self {
             ReceivingEnd::Tcp(receiver) => receiver.deadline(),

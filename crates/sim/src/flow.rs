@@ -206,6 +206,7 @@ impl Flow {
     }
 
     /// A data segment arrives; the acknowledgement to send, if one is due.
+    #[inline]
     pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         if let Some(limiter) = &mut self.limiter {
             let (len, mss) = (packet.payload(), self.spec.wire.mss);
@@ -365,6 +366,7 @@ impl Flow {
     }
 
     /// The transfer may be complete: then its endpoints go.
+    #[inline]
     pub fn check_done(&mut self, now: Time) {
         let finite = matches!(self.spec.app, App::Bytes(_));
         if finite && self.sender.as_ref().is_some_and(|sender| sender.is_done()) {

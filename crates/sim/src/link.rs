@@ -144,16 +144,20 @@ impl Link {
         Some(end)
     }
 
-    /// Where the rate may change before a packet has left at `left`, keeps it; otherwise gives it back.
+    /// Whether its rate may change while a packet leaves: then such a packet is [held](Self::hold).
     #[inline]
-    pub fn hold(&mut self, left: Time, packet: Handle) -> Option<Handle> {
-        let Some(varying) = &mut self.varying else { return Some(packet) };
-        varying.sending = Some((left, packet));
-        None
+    pub fn varies(&self) -> bool {
+        self.varying.is_some()
     }
 
-    /// A packet should have left by `now`: gives back one that was held until now. False: its end has moved.
-    #[inline]
+    /// Keeps `packet`, which leaves at `left` unless the rate changes before.
+    pub fn hold(&mut self, left: Time, packet: Handle) {
+        if let Some(varying) = &mut self.varying {
+            varying.sending = Some((left, packet));
+        }
+    }
+
+    /// The packet held should have left by `now`: gives it back. False: its end has moved.
     pub fn has_left(&mut self, now: Time) -> (bool, Option<Handle>) {
         let Some(varying) = &mut self.varying else { return (true, None) };
         match varying.sending {
@@ -208,8 +212,9 @@ impl Link {
         self.stats.arrivals += 1;
         packet.queued = now;
         let drops = dropped.len();
+        let bytes = self.bytes + u64::from(packet.bytes());
         self.queue.enqueue(packet, now, dropped);
-        self.bytes = self.queue.bytes();
+        self.bytes = if dropped.len() == drops { bytes } else { self.queue.bytes() };
         self.stats.drops += (dropped.len() - drops) as u64;
         self.stats.max_bytes = self.stats.max_bytes.max(self.bytes);
         !self.busy
@@ -267,9 +272,13 @@ fn take(
     stats.tick(now, *bytes);
     let drops = dropped.len();
     let next = queue.dequeue(now, dropped);
-    *bytes = queue.bytes();
-    stats.drops += (dropped.len() - drops) as u64;
-    let packet = next?;
+    let dropped = dropped.len() - drops;
+    stats.drops += dropped as u64;
+    let Some(packet) = next else {
+        *bytes = queue.bytes();
+        return None;
+    };
+    *bytes = if dropped == 0 { *bytes - u64::from(packet.bytes()) } else { queue.bytes() };
     stats.delay.add(now.since(packet.queued));
     stats.sent += u64::from(packet.bytes());
     Some(packet)

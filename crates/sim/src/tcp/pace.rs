@@ -85,6 +85,7 @@ impl Pacer {
 
     /// Whether a segment of `mss` may leave although the window is below one, so that the mean rate is `cwnd` per `srtt`;
     /// if not, when.
+    #[cold]
     pub fn below_one_segment(&mut self, now: Time, cwnd: u64, mss: u64, srtt: Span, idle: bool) -> Result<(), Option<Time>> {
         if self.group_left > 0 {
             return Ok(());

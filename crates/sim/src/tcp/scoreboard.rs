@@ -36,6 +36,11 @@ impl Segment {
         u64::from(!self.sacked && !self.lost) + u64::from(self.resent)
     }
 
+    /// The original is in flight, and nothing else is known of it.
+    fn is_in_flight_once(&self) -> bool {
+        !(self.sacked | self.lost | self.resent)
+    }
+
     /// Whether it has to be sent again.
     pub fn awaits_repair(&self) -> bool {
         self.lost && !self.resent
@@ -142,6 +147,11 @@ impl Scoreboard {
     /// An outstanding segment.
     pub fn segment(&self, seq: u32) -> &Segment {
         &self.ring[self.slot(seq)]
+    }
+
+    /// What was noted when `seq` left last: of one acknowledged just now, too, whose place in the ring is free from the next one sent on.
+    pub fn last_stamp(&self, seq: u32) -> &Stamp {
+        &self.segment(seq).stamp
     }
 
     /// The segment in flight whose last transmission is the earliest.
@@ -265,29 +275,43 @@ impl Scoreboard {
     }
 
     /// The left edge moves to `to`; `visit` sees each segment, SACKed before or not.
+    #[inline]
     pub fn acknowledge(&mut self, to: u32, mut visit: impl FnMut(u32, &Segment)) {
         let to = to.min(self.nxt);
         while self.una < to {
             let seq = self.una;
             let slot = self.slot(seq);
-            let segment = self.ring[slot];
-            if self.is_listed(seq) {
+            let segment = &self.ring[slot];
+            if segment.is_in_flight_once() {
+                let (len, order) = (segment.len, segment.order);
                 self.unlink(seq);
-            }
-            self.in_flight -= u64::from(segment.len) * segment.copies();
-            self.lost -= u32::from(segment.lost);
-            self.resent -= u32::from(segment.resent);
-            self.awaiting_repair -= u32::from(segment.awaits_repair());
-            if segment.sacked {
-                self.sacked -= 1;
+                self.in_flight -= u64::from(len);
+                self.note(Note::Delivered { order });
             } else {
-                self.note(Note::Delivered { order: segment.order });
+                self.settle(seq);
             }
             visit(seq, &self.ring[slot]);
             self.una += 1;
         }
         if self.runs.first().is_some_and(|run| run.0 < self.una) {
             self.trim_runs();
+        }
+    }
+
+    /// Segment `seq`, which is SACKed or lost or was sent again, is acknowledged.
+    fn settle(&mut self, seq: u32) {
+        let segment = *self.segment(seq);
+        if self.is_listed(seq) {
+            self.unlink(seq);
+        }
+        self.in_flight -= u64::from(segment.len) * segment.copies();
+        self.lost -= u32::from(segment.lost);
+        self.resent -= u32::from(segment.resent);
+        self.awaiting_repair -= u32::from(segment.awaits_repair());
+        if segment.sacked {
+            self.sacked -= 1;
+        } else {
+            self.note(Note::Delivered { order: segment.order });
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod ack;
 mod config;
+mod control;
 mod recovery;
 mod rfc;
 #[cfg(test)]
@@ -12,7 +13,7 @@ mod timers;
 
 pub use config::{LossRecovery, SenderConfig};
 
-use lowtide_cc::{Controller, Recovery, Restart, Snapshot};
+use lowtide_cc::{Controller, Restart, Snapshot};
 use lowtide_net::Ecn;
 use lowtide_units::{Rate, Span, Time};
 
@@ -26,6 +27,7 @@ use super::undo::Undo;
 use super::usage::WindowUse;
 use crate::endpoint::{Note, SenderStats};
 use crate::packet::{Kind, Packet, TCP_HEADER};
+use control::Control;
 use rfc::Duplicates;
 use timers::{Due, Probe, TailProbe};
 
@@ -49,9 +51,7 @@ enum State {
 pub struct Sender {
     config: SenderConfig,
     flow: u32,
-    cc: Box<dyn Controller>,
-    /// Who limits sending while the window is reduced.
-    own_recovery: bool,
+    cc: Control,
     board: Scoreboard,
     clock: DeliveryClock,
     rack: Rack,
@@ -106,8 +106,7 @@ impl Sender {
         Sender {
             config,
             flow,
-            own_recovery: cc.recovery() == Recovery::Own,
-            cc,
+            cc: Control::new(cc),
             board: Scoreboard::default(),
             clock: DeliveryClock::default(),
             rack: Rack::default(),
@@ -227,7 +226,7 @@ impl Sender {
 
     /// Linux reduces in proportion to what arrives, unless the algorithm answers for its window; the RFCs reduce at once.
     fn reduces_in_proportion(&self) -> bool {
-        self.config.recovery == LossRecovery::Linux && !self.own_recovery
+        self.config.recovery == LossRecovery::Linux && !self.cc.has_own_recovery()
     }
 
     /// The next packet to leave now, until there is none.
@@ -252,14 +251,20 @@ impl Sender {
         if let Err(wait) = self.may_leave(pipe, len, forced, now) {
             self.wait = wait;
             if self.only_new && self.frto && self.board.nxt() <= self.recover {
-                // F-RTO could send nothing new: what is lost is repaired after all (`tcp_xmit_recovery`).
-                (self.only_new, self.frto) = (false, false);
-                return self.poll(now);
+                return self.repair_after_all(now);
             }
             self.stopped(pipe, now);
             return None;
         }
         Some(self.send(again, len, now))
+    }
+
+    /// F-RTO could send nothing new: what is lost is repaired after all (`tcp_xmit_recovery`).
+    #[cold]
+    #[inline(never)]
+    fn repair_after_all(&mut self, now: Time) -> Option<Packet> {
+        (self.only_new, self.frto) = (false, false);
+        self.poll(now)
     }
 
     /// Whether the window and the pacer let `len` bytes go; if not, when to ask again, should no acknowledgement come first.
@@ -295,6 +300,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn send(&mut self, again: Option<u32>, len: u32, now: Time) -> Packet {
         if self.board.outstanding() == 0 {
             self.restart(now);
@@ -328,6 +334,7 @@ impl Sender {
     }
 
     /// The packet of segment `seq`, which leaves now.
+    #[inline]
     fn packet(&mut self, seq: u32, len: u32, again: bool, now: Time) -> Packet {
         let rate = self.pacing_rate();
         self.pacer.on_sent(now, len, rate);

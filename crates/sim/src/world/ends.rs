@@ -104,6 +104,7 @@ impl World {
         self.send_all(id, now);
     }
 
+    #[inline]
     fn acknowledge(&mut self, id: u32, ack: Option<Packet>, now: Time) {
         if let Some(ack) = ack {
             self.send(&ack, now);

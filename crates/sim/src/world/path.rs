@@ -5,7 +5,7 @@ use lowtide_units::Time;
 
 use super::World;
 use crate::event::Event;
-use crate::link::Departure;
+use crate::link::{Departure, Link};
 use crate::packet::Packet;
 use crate::slab::Handle;
 use crate::trace::Step;
@@ -20,8 +20,16 @@ impl World {
     }
 
     /// Moves `packet` into the next stage of its path, or to its endpoint.
-    fn forward(&mut self, mut packet: Handle, now: Time) {
-        let Some(stage) = self.paths.stage(packet.next_stage) else { return self.deliver(packet, now) };
+    #[inline]
+    fn forward(&mut self, packet: Handle, now: Time) {
+        match self.paths.stage(packet.next_stage) {
+            Some(stage) => self.enter(stage, packet, now),
+            None => self.deliver(packet, now),
+        }
+    }
+
+    /// `packet` comes to `stage`.
+    fn enter(&mut self, stage: u16, mut packet: Handle, now: Time) {
         packet.next_stage += 1;
         let at = &mut self.stages[usize::from(stage)];
         let Some(link) = &mut at.link else {
@@ -61,7 +69,9 @@ impl World {
                 let waited = &mut self.flows[packet.flow as usize].stats.waited;
                 *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
             }
-            if let Some(packet) = link.hold(left, packet) {
+            if link.varies() {
+                link.hold(left, packet);
+            } else {
                 self.travel(stage, packet, left);
             }
         }
@@ -116,8 +126,18 @@ impl World {
         }
     }
 
-    /// A transmitter should be free: unless its rate has changed meanwhile, it goes on.
+    /// The transmitter of `stage` should be free.
+    #[inline]
     pub(super) fn free(&mut self, stage: u16, now: Time) {
+        if self.stages[usize::from(stage)].link.as_ref().is_some_and(Link::varies) {
+            return self.free_varying(stage, now);
+        }
+        self.transmit(stage, now);
+    }
+
+    /// Unless the rate has changed meanwhile, the packet that was being sent has left and the next one may.
+    #[cold]
+    fn free_varying(&mut self, stage: u16, now: Time) {
         let Some(link) = &mut self.stages[usize::from(stage)].link else { return };
         let (is_free, held) = link.has_left(now);
         if let Some(packet) = held {

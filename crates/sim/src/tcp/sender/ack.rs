@@ -23,8 +23,8 @@ pub(super) struct News {
     pub advanced: u32,
     /// Bytes newly delivered, duplicates that it reports included.
     pub delivered: u64,
-    /// The newest transmission among what was delivered.
-    newest: Option<Segment>,
+    /// Of the newest transmission among what was delivered: its order and its segment.
+    newest: Option<(u32, u32)>,
     /// When the first and the last of those acknowledged cumulatively left that were sent once and not SACKed; the same of those
     /// SACKed.
     acked: Option<(Time, Time)>,
@@ -52,10 +52,11 @@ pub(super) struct News {
 }
 
 impl News {
-    fn add(&mut self, segment: &Segment) {
+    #[inline]
+    fn add(&mut self, seq: u32, segment: &Segment) {
         self.delivered += u64::from(segment.len);
-        if self.newest.is_none_or(|newest| segment.order > newest.order) {
-            self.newest = Some(*segment);
+        if self.newest.is_none_or(|newest| segment.order > newest.0) {
+            self.newest = Some((segment.order, seq));
         }
     }
 }
@@ -105,9 +106,8 @@ impl Sender {
         let mut sets_timer = news.advanced > 0 || self.sack_restarts_timer(&news, rtt);
         match self.config.recovery {
             LossRecovery::Linux => {
-                let prior = news.newest.map_or(0, |newest| newest.stamp.delivered);
-                if news.newest.is_some() {
-                    self.rack.update_window(prior, self.clock.delivered());
+                if let Some((_, newest)) = news.newest {
+                    self.rack.update_window(self.board.last_stamp(newest).delivered, self.clock.delivered());
                 }
                 self.check_probe(&news, now);
                 if self.is_dubious(&news) {
@@ -135,7 +135,7 @@ impl Sender {
         blocks.sort_unstable();
         let Sender { board, rack, min_rtt, recover, .. } = self;
         let mut visit = |seq: u32, segment: &Segment, highest: u32| {
-            news.add(segment);
+            news.add(seq, segment);
             news.sacked_some = true;
             rack.on_delivered(segment, now, *min_rtt);
             if !segment.retransmitted {
@@ -190,7 +190,7 @@ impl Sender {
             if segment.sacked {
                 return;
             }
-            news.add(segment);
+            news.add(seq, segment);
             if !answers_original(segment, ack.echo, config.recovery) {
                 rack.on_delivered(segment, now, *min_rtt);
             }
@@ -248,7 +248,7 @@ impl Sender {
         if news.delivered > 0 {
             // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (`tcp_may_raise_cwnd`), but that is not
             // asked of those who answer for their window in recovery, too.
-            let may_grow = news.advanced > 0 || self.rack.expects_reordering() || self.own_recovery;
+            let may_grow = news.advanced > 0 || self.rack.expects_reordering() || self.cc.has_own_recovery();
             self.tell(news, lost, may_grow, owd, rtt, now);
         }
         if reducing && self.reduces_in_proportion() {
@@ -258,7 +258,7 @@ impl Sender {
     }
 
     fn tell(&mut self, news: &News, lost: u64, may_grow: bool, owd: i64, rtt: Option<Span>, now: Time) {
-        let stamp = news.newest.map(|newest| newest.stamp);
+        let stamp = news.newest.map(|(_, newest)| *self.board.last_stamp(newest));
         let min_rtt = if self.min_rtt == Span::MAX { Span::ZERO } else { self.min_rtt };
         let rate = stamp.and_then(|stamp| self.clock.sample(now, &stamp, min_rtt, news.maybe_delayed));
         self.stats.acks += 1;

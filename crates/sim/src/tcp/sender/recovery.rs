@@ -157,7 +157,7 @@ impl Sender {
         self.note_lost(lost);
         if lost > 0 && self.state != State::Recovery {
             self.enter_recovery(false, before, now);
-            if !self.own_recovery {
+            if !self.cc.has_own_recovery() {
                 let mss = u64::from(self.config.mss);
                 self.prr.on_ack(mss, self.in_flight(), self.cc.cwnd(), mss, false);
             }
