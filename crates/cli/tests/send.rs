@@ -2,6 +2,8 @@
 //! it is skipped.
 
 mod common;
+#[path = "common/running.rs"]
+mod running;
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +11,8 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Running, can_manage, lowtide, output};
+use common::{can_manage, lowtide, output};
+use running::Running;
 
 /// Both ends of a connection in one program: prints their control's name when it is open, then after each line it
 /// reads, which may be the name of a control to ask for.
@@ -35,7 +38,7 @@ fn connections_of_the_command_send_by_the_groups_control_and_it_is_gone_afterwar
     if !can_manage(test) {
         return;
     }
-    let mut running = Running::start(&["run", "--", "perl", "-e", BOTH_ENDS]);
+    let mut running = Running::of(&mut lowtide(&["run", "--", "perl", "-e", BOTH_ENDS]));
     let name = format!("lowtide_{}", running.child.id());
     assert_eq!(running.line(), format!("{name} {name}"));
     assert_eq!(running.code(), Some(0));

@@ -1,5 +1,5 @@
 //! What real transfers survive under `lowtide run`, across the laboratory's link: loss, reordering and duplication, crowds of
-//! connections, a kill, namespaces and interfaces that come later. Needs root and BPF; says when it is skipped.
+//! connections, a kill, a time without our programs. Needs root and BPF; says when it is skipped.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Running, can_manage, lowtide, output};
+use common::{can_manage, lowtide, output};
 use lowtide_kernel::other_program::{OtherProgram, Verdict};
 use lowtide_lab::clock;
 use lowtide_lab::netns::Namespace;
@@ -333,87 +333,12 @@ fn a_connection_open_before_its_group_is_managed_gives_way_too() {
     shell.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(folder.join("cgroup.procs"));
     let (server, mut curl) = bulk(&site, shell);
     wait("the kernel's own window", || server.stats().peer_window > 2 * MANAGED);
-    let run = Running::start(&["run", "--quiet", "--cgroup", &folder.display().to_string()]);
+    let mut run = lowtide(&["run", "--quiet", "--cgroup", &folder.display().to_string()]).spawn().expect("it starts");
     wait("the lower window", || server.stats().peer_window < MANAGED);
-    run.kill("-INT");
-    assert_eq!(run.code(), Some(0));
+    signal(run.id(), "-INT");
+    assert_eq!(run.wait().expect("it ends").code(), Some(0));
     wait("the kernel's own window again", || server.stats().peer_window > 2 * MANAGED);
     curl.kill().expect("it lives");
     curl.wait().expect("it ends");
     fs::remove_dir(&folder).expect("the group is left as it was, and empty");
-}
-
-fn say(run: &mut Running, text: &str) {
-    run.child.stdin.as_mut().expect("piped").write_all(text.as_bytes()).expect("it reads");
-}
-
-/// Fetches `bytes` from `address`, says so, and keeps the connection open until its input ends.
-fn fetch_and_hold(address: &str, bytes: u32) -> String {
-    format!(
-        "exec 3<>/dev/tcp/{address}/5001; printf 'GET /{bytes} HTTP/1.1\\r\\n\\r\\n' >&3; head -c {bytes} <&3 > /dev/null; echo held; read end"
-    )
-}
-
-#[test]
-fn an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered() {
-    if !can_manage("an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered") {
-        return;
-    }
-    let site = clean();
-    let holder = |space: &Namespace| space.place(Command::new("sleep").arg("60")).spawn().expect("sleep starts");
-    let (mut near, mut far) = (holder(&site.client), holder(&site.server));
-    // In our own namespace, with a command that enters the client's; the interface comes while it waits.
-    let inner = format!("read go; {}", fetch_and_hold("10.78.0.2", 15_000));
-    let enter = format!("nsenter --net=/proc/{}/ns/net bash -c \"echo ready; $0\"", near.id());
-    let mut command = lowtide(&["run", "--quiet", "--name", "late", "--", "sh", "-c", &enter, &inner]);
-    let mut run = Running::of(command.stdin(Stdio::piped()));
-    assert_eq!(run.line(), "ready");
-    let ip = |space: &Namespace, words: &str| {
-        let status = space.place(Command::new("ip").args(words.split(' '))).status().expect("ip starts");
-        assert!(status.success(), "ip {words}");
-    };
-    ip(&site.client, &format!("link add late0 type veth peer name late1 netns {}", far.id()));
-    for (space, device, address) in [(&site.client, "late0", "10.78.0.1/24"), (&site.server, "late1", "10.78.0.2/24")] {
-        ip(space, &format!("addr add {address} dev {device}"));
-        ip(space, &format!("link set {device} up"));
-    }
-    // Ours, and the client's lo, tun0 and late0; found although somebody looks all the time.
-    let all = fs::read_dir("/sys/class/net").expect("/sys").count() as u64 + 3;
-    wait("the new interface", || managed("late")["interfaces"] == all);
-    let server = Server::new(&site.server, "10.78.0.2".parse().expect("an address"), 5001, "cubic").expect("a server");
-    say(&mut run, "go\n");
-    assert_eq!(run.line(), "held");
-    // The kernel's own first window is 64 kB; ours has grown from two segments by a part of what arrived.
-    let stats = server.stats();
-    assert!(stats.open == 1 && stats.acked > 15_000 && stats.peer_window < 30_000, "{stats:?}");
-    say(&mut run, "end\n");
-    assert_eq!(run.code(), Some(0));
-    for holder in [&mut near, &mut far] {
-        holder.kill().expect("it lives");
-        holder.wait().expect("it ends");
-    }
-}
-
-/// Linux gives a namespace the number of one that is gone, and its loopback always has index 1.
-#[test]
-fn a_namespace_with_the_number_of_an_earlier_one_is_covered() {
-    if !can_manage("a_namespace_with_the_number_of_an_earlier_one_is_covered") {
-        return;
-    }
-    let inside = "unshare --net sh -c 'readlink /proc/self/ns/net; read go'";
-    let mut command = lowtide(&["run", "--quiet", "--name", "again", "--", "sh", "-c", &format!("while {inside}; do read next; done")]);
-    let mut run = Running::of(command.stdin(Stdio::piped()));
-    let all = fs::read_dir("/sys/class/net").expect("/sys").count() as u64 + 1;
-    let mut numbers: Vec<String> = Vec::new();
-    // Until a number comes again, whichever: other programs take and free numbers meanwhile. Half a minute has always been enough.
-    while numbers.len() < 60 && !numbers.split_last().is_some_and(|(last, before)| before.contains(last)) {
-        numbers.push(run.line());
-        wait("its loopback", || managed("again")["interfaces"] == all);
-        say(&mut run, "go\n");
-        wait("the end of it", || managed("again")["interfaces"] == all - 1);
-        say(&mut run, "next\n");
-    }
-    assert!(numbers.len() < 60, "no number came again: {numbers:?}");
-    run.kill("-TERM");
-    run.code();
 }
