@@ -333,7 +333,9 @@ fn a_connection_open_before_its_group_is_managed_gives_way_too() {
     shell.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(folder.join("cgroup.procs"));
     let (server, mut curl) = bulk(&site, shell);
     wait("the kernel's own window", || server.stats().peer_window > 2 * MANAGED);
-    let mut run = lowtide(&["run", "--quiet", "--cgroup", &folder.display().to_string()]).spawn().expect("it starts");
+    let words = ["run", "--quiet", "--name", "open", "--cgroup", &folder.display().to_string()];
+    let mut run = lowtide(&words).spawn().expect("it starts");
+    managed("open"); // On a busy machine curl reads slowly, and the kernel's own window is small for a time too.
     wait("the lower window", || server.stats().peer_window < MANAGED);
     signal(run.id(), "-INT");
     assert_eq!(run.wait().expect("it ends").code(), Some(0));
