@@ -11,6 +11,7 @@
 #include "control_events.h"
 #include "ledbat.h"
 #include "ledbat_pp.h"
+#include "lowtide.h"
 #include "tcp_lp.h"
 #include "tcp_nice.h"
 
@@ -19,7 +20,8 @@
 	X(1, ledbat_pp, op) \
 	X(2, ledbat, op) \
 	X(3, tcp_lp, op) \
-	X(4, tcp_nice, op)
+	X(4, tcp_nice, op) \
+	X(5, lowtide, op)
 
 #define CONTROL_STATE(number, name, op) struct name name;
 union control {

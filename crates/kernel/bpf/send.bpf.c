@@ -37,7 +37,7 @@ INLINE void set_window(struct tcp_sock *tp, const struct tx *tx, u32 phase)
 }
 
 SEC("struct_ops")
-void BPF_PROG(lowtide_init, struct sock *sk)
+void BPF_PROG(send_init, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct tx_entry *entry = path_of(sk, 1);
@@ -80,7 +80,7 @@ void BPF_PROG(lowtide_init, struct sock *sk)
 }
 
 SEC("struct_ops")
-void BPF_PROG(lowtide_release, struct sock *sk)
+void BPF_PROG(send_release, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = flow_of(sk);
@@ -192,7 +192,7 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 a
 }
 
 SEC("struct_ops")
-void BPF_PROG(lowtide_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+void BPF_PROG(send_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct flow *f = flow_of(sk);
 	s32 rtt = sample->rtt_us;
@@ -212,7 +212,7 @@ void BPF_PROG(lowtide_pkts_acked, struct sock *sk, const struct ack_sample *samp
 }
 
 SEC("struct_ops")
-void BPF_PROG(lowtide_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+void BPF_PROG(send_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct flow *f = flow_of(sk);
 	struct tx tx;
@@ -229,7 +229,7 @@ void BPF_PROG(lowtide_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 // Called before the kernel says what has happened; what it is told here is what a loss would leave.
 SEC("struct_ops")
-u32 BPF_PROG(lowtide_ssthresh, struct sock *sk)
+u32 BPF_PROG(send_ssthresh, struct sock *sk)
 {
 	struct flow *f = flow_of(sk);
 	u32 half;
@@ -242,7 +242,7 @@ u32 BPF_PROG(lowtide_ssthresh, struct sock *sk)
 }
 
 SEC("struct_ops")
-void BPF_PROG(lowtide_set_state, struct sock *sk, u8 state)
+void BPF_PROG(send_set_state, struct sock *sk, u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = flow_of(sk);
@@ -273,7 +273,7 @@ void BPF_PROG(lowtide_set_state, struct sock *sk, u8 state)
 }
 
 SEC("struct_ops")
-void BPF_PROG(lowtide_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+void BPF_PROG(send_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct flow *f = flow_of(sk);
 	struct tx_entry *entry;
@@ -297,7 +297,7 @@ void BPF_PROG(lowtide_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 }
 
 SEC("struct_ops")
-u32 BPF_PROG(lowtide_undo_cwnd, struct sock *sk)
+u32 BPF_PROG(send_undo_cwnd, struct sock *sk)
 {
 	struct flow *f = flow_of(sk);
 	struct send_totals *g = totals();
@@ -324,14 +324,14 @@ u32 BPF_PROG(lowtide_undo_cwnd, struct sock *sk)
 SEC(".struct_ops")
 struct tcp_congestion_ops lowtide = {
 	.name = "lowtide",
-	.init = (void *)lowtide_init,
-	.release = (void *)lowtide_release,
-	.ssthresh = (void *)lowtide_ssthresh,
-	.cong_avoid = (void *)lowtide_cong_avoid,
-	.set_state = (void *)lowtide_set_state,
-	.cwnd_event = (void *)lowtide_cwnd_event,
-	.pkts_acked = (void *)lowtide_pkts_acked,
-	.undo_cwnd = (void *)lowtide_undo_cwnd,
+	.init = (void *)send_init,
+	.release = (void *)send_release,
+	.ssthresh = (void *)send_ssthresh,
+	.cong_avoid = (void *)send_cong_avoid,
+	.set_state = (void *)send_set_state,
+	.cwnd_event = (void *)send_cwnd_event,
+	.pkts_acked = (void *)send_pkts_acked,
+	.undo_cwnd = (void *)send_undo_cwnd,
 };
 
 #include "send_group.h"

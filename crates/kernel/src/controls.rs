@@ -94,7 +94,7 @@ impl Known {
             fs::create_dir_all(PINS).with_context(|| format!("{PINS}: cannot be made"))?;
             let _stale = fs::remove_file(self.pin());
         }
-        let mut object = send_load::load(&self.settings(), |program| program.starts_with("lowtide_"))?;
+        let mut object = send_load::load(&self.settings(), |program| program.starts_with("send_"))?;
         let mut link = send_load::register(&mut object).with_context(|| format!("the kernel does not register `{}`", self.name))?;
         if send_load::has_links() {
             link.pin(self.pin()).with_context(|| format!("{}: cannot be pinned", self.pin().display()))?;

@@ -23,10 +23,10 @@ pub(crate) fn has_links() -> bool {
     features::kernel_version() >= (6, 4)
 }
 
-/// The object in the kernel, registered and attached nowhere: the programs that `wanted` names, and the control if it wants `lowtide_init`.
+/// The object in the kernel, registered and attached nowhere: the programs that `wanted` names, and the control if it wants `send_init`.
 pub(crate) fn load(settings: &Settings, wanted: impl Fn(&str) -> bool) -> Result<Object> {
     let mut open = load::open("lowtide_send", &OBJECT.0)?;
-    configure(&mut open, settings, wanted("lowtide_init"))?;
+    configure(&mut open, settings, wanted("send_init"))?;
     for mut program in open.progs_mut() {
         let wanted = wanted(&program.name().to_string_lossy());
         program.set_autoload(wanted);

@@ -103,9 +103,9 @@ fn a_hundred_thousand_random_and_torn_packets_never_fail() {
 /// are about half as much again as Linux 6.18 follows; docs/run.md has the numbers of other kernels.
 fn bound(program: &str) -> u32 {
     match program {
-        "lowtide_cong_avoid" => 95_000,
+        "send_cong_avoid" => 95_000,
         "receive" => 80_000,
-        "lowtide_pkts_acked" => 65_000,
+        "send_pkts_acked" => 65_000,
         name if name.starts_with("transmit_") => 6_000,
         "take_over" => 2_000,
         _ => 1_100,

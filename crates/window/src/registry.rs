@@ -2,7 +2,7 @@
 //! the reference of each is. Knows no event.
 
 /// Number and name of each control; twin of `CONTROLS` in crates/kernel/bpf/control.h.
-pub static CONTROLS: [(u32, &str); 4] = [(1, "ledbat_pp"), (2, "ledbat"), (3, "tcp_lp"), (4, "tcp_nice")];
+pub static CONTROLS: [(u32, &str); 5] = [(1, "ledbat_pp"), (2, "ledbat"), (3, "tcp_lp"), (4, "tcp_nice"), (5, "lowtide")];
 
 /// A control with its settings, under the name that people give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// FLOOR: nearly silent. Pairs of packets show whether the line is free, busy, held by one of our kind, or slower than before; the twin of
+// crates/cc/src/scavenger/lowtide/floor.rs.
+#ifndef LOWTIDE_LOWTIDE_FLOOR_H
+#define LOWTIDE_LOWTIDE_FLOOR_H
+
+#include "state.h"
+
+#define LOWTIDE_SAMPLES 4                  // that a first visit takes; relapses take 2, 4, 8 times as many
+#define LOWTIDE_LEVELS 8                   // relapses beyond this change nothing
+#define LOWTIDE_HOLD_LEAST 200000ULL       // us
+#define LOWTIDE_HOLD_MOST 8000000ULL
+
+INLINE void lowtide_enter_law(struct lowtide *c, u64 rate); // law.h
+INLINE void lowtide_begin_probe(struct lowtide *c);         // probe.h
+
+// Leaves the line to others. `relapse`: a probe has just found them.
+INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, int relapse)
+{
+	struct lowtide_signals *s = &c->signals;
+	struct lowtide_floor *f = &c->floor;
+	u64 hold;
+
+	f->level = relapse || s->now < f->relapse_until ? min_u64(f->level + 1, LOWTIDE_LEVELS) : 0;
+	if (c->state != LOWTIDE_PROBE)
+		f->left_at = s->rate;
+	f->random = lowtide_shuffle(f->random);
+	f->met = f->samples = f->busy = 0;
+	f->least = LOWTIDE_NONE;
+	f->most = 0;
+	f->mark = a->delivered + a->in_flight;
+	// Up to half more at random: two of ours that left together must not come back together.
+	hold = (max_u64(10 * s->base, LOWTIDE_HOLD_LEAST) << (f->level & 15)) / 1024 * (1024 + f->random % 512);
+	f->hold_until = s->now + min_u64(hold, max_u64(LOWTIDE_HOLD_MOST, 10 * s->base));
+	c->state = LOWTIDE_FLOOR;
+	c->calm = 0;
+	c->yields++;
+}
+
+// The window of FLOOR in bytes, below one segment: 1.2 % of the line. The first samples of a first visit come as fast as they can.
+INLINE u64 lowtide_floor_window(const struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+	u64 most = s->mss * 9 / 10;
+
+	if (c->floor.level == 0 && c->floor.samples < LOWTIDE_SAMPLES)
+		return most;
+	return lowtide_clamp(lowtide_bytes_in(lowtide_line_rate(s), s->srtt) / 1000 * 12, min_u64(s->mss / 100, most), most);
+}
+
+// Whether `rate` is all that the line has now. With r = line rate / rate, a slow line delays both packets of a pair, together by (2r - 1) packets'
+// times, a fair queue that serves somebody else in turn only by r. Where the jitter hides the difference a slow line is assumed.
+INLINE int lowtide_line_is_slower(const struct lowtide *c, u64 rate)
+{
+	const struct lowtide_signals *s = &c->signals;
+	u64 r = min_u64(lowtide_ratio(lowtide_line_rate(s), rate), 1 << 20), delay, spread;
+
+	if (r < 269 || lowtide_jitter(s) * 1024 > (r - 256) * s->serialisation)
+		return 1;
+	if (c->floor.samples < 3)
+		return 0;
+	delay = lowtide_less(c->floor.least, s->base) << 8;
+	spread = (c->floor.most - c->floor.least) << 8;
+	// Between 1.5 r - 0.7 and 2 r - 0.3 packets' times, and within 0.3.
+	return delay > (r * 3 / 2 - 179) * s->serialisation && delay < (2 * r - 77) * s->serialisation && spread < 77 * s->serialisation;
+}
+
+INLINE int lowtide_meets_a_friend(const struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+	u64 count = min_u64(c->floor.samples, LOWTIDE_SAMPLES << min_u64(c->floor.level, 1)), least = LOWTIDE_NONE, most = 0;
+
+	if (count < 3)
+		return 0;
+	for (u64 i = 0; i < LOWTIDE_QUEUES; i++) {
+		if (i < count) {
+			least = min_u64(least, c->floor.queues[i]);
+			most = max_u64(most, c->floor.queues[i]);
+		}
+	}
+	// Between 0.6 T and 0.85 T2, and within 1.5 ms.
+	return least > s->knee * 3 / 5 + s->serialisation && most < s->alarm * 17 / 20 &&
+	       most - least < 1500 + 2 * lowtide_jitter(s) + s->serialisation;
+}
+
+// One of our kind holds a small, steady queue: enter its law from two packets. A probe would drive both above the alarm.
+INLINE void lowtide_join_a_friend(struct lowtide *c)
+{
+	struct lowtide_signals *s = &c->signals;
+
+	s->queue = c->floor.queues[0];
+	lowtide_enter_law(c, lowtide_rate_of(2 * s->mss, s->base + s->queue));
+	lowtide_set_window(c, 2 * s->mss);
+}
+
+INLINE u32 lowtide_ones(u32 x)
+{
+	x = x - ((x >> 1) & 0x55555555);
+	x = (x & 0x33333333) + ((x >> 2) & 0x33333333);
+	return (((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
+}
+
+INLINE void lowtide_leave_floor(struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+	const struct lowtide_floor *f = &c->floor;
+	u32 wanted = LOWTIDE_SAMPLES << min_u64(f->level, 3);
+	u32 recent = f->busy & (0xffffffffU >> ((32 - wanted) & 31));
+	u32 tolerated = lowtide_jitter(s) > 1000 ? wanted / 4 : wanted / 8;
+	int is_friend = lowtide_meets_a_friend(c);
+	int at_once = f->level == 0 && f->samples >= 3 && (!f->met || is_friend);
+	int after_hold = s->now >= f->hold_until && f->samples >= wanted && (lowtide_ones(recent) <= tolerated || is_friend);
+
+	if (!at_once && !after_hold)
+		return;
+	if (f->met && is_friend)
+		lowtide_join_a_friend(c);
+	else
+		lowtide_begin_probe(c);
+}
+
+INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64 rtt)
+{
+	struct lowtide_floor *f = &c->floor;
+	u64 queue = rtt - c->signals.base;
+	u32 busy;
+
+	if (a->prior_delivered < f->mark)
+		return;
+	f->least = min_u64(f->least, rtt);
+	f->most = max_u64(f->most, rtt);
+	for (int i = LOWTIDE_QUEUES - 1; i > 0; i--)
+		f->queues[i] = f->queues[i - 1];
+	f->queues[0] = queue;
+	busy = queue > lowtide_free(&c->signals) && !(f->samples >= 2 && lowtide_line_is_slower(c, f->left_at));
+	f->met |= busy && f->samples > 0;
+	f->busy = (f->busy << 1) | busy;
+	f->samples += f->samples < 0xffffffffU;
+	lowtide_leave_floor(c);
+}
+
+#endif
