@@ -14,6 +14,8 @@ INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 {
 	lowtide_signals_init(&c->signals, start);
 	c->floor.relapse_until = c->floor.left_at = c->floor.mark = c->floor.hold_until = c->floor.most = 0;
+	c->floor.doubt_at = c->floor.arrived = 0;
+	c->floor.pairs = c->floor.uneven = c->floor.doubted = c->floor.noisy = 0;
 	c->floor.least = LOWTIDE_NONE;
 	for (int i = 0; i < LOWTIDE_QUEUES; i++)
 		c->floor.queues[i] = 0;

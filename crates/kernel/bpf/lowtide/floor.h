@@ -11,6 +11,10 @@
 #define LOWTIDE_HOLD_LEAST 200000ULL       // us
 #define LOWTIDE_HOLD_MOST 8000000ULL
 
+#define LOWTIDE_EVEN 6                     // samples in a row that were even: nobody sends
+#define LOWTIDE_PRECISE 32                 // samples that tell how much of the line somebody uses
+#define LOWTIDE_DOUBT 20000000ULL          // us: a floor that is uneven, but where no queue is seen, is left after this long
+
 INLINE void lowtide_enter_law(struct lowtide *c, u64 rate); // law.h
 INLINE void lowtide_begin_probe(struct lowtide *c);         // probe.h
 
@@ -25,19 +29,23 @@ INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, i
 	if (c->state != LOWTIDE_PROBE)
 		f->left_at = s->rate;
 	f->random = lowtide_shuffle(f->random);
-	f->met = f->samples = f->busy = 0;
+	f->noisy = f->noisy && !relapse;
+	f->met = f->doubted = f->samples = f->busy = f->uneven = f->pairs = 0;
+	f->arrived = 0;
 	f->least = LOWTIDE_NONE;
 	f->most = 0;
 	f->mark = a->delivered + a->in_flight;
 	// Up to half more at random: two of ours that left together must not come back together.
 	hold = (max_u64(10 * s->base, LOWTIDE_HOLD_LEAST) << (f->level & 15)) / 1024 * (1024 + f->random % 512);
 	f->hold_until = s->now + min_u64(hold, max_u64(LOWTIDE_HOLD_MOST, 10 * s->base));
+	f->doubt_at = s->now + max_u64(LOWTIDE_DOUBT, 4 * hold);
 	c->state = LOWTIDE_FLOOR;
 	c->calm = 0;
 	c->yields++;
 }
 
-// The window of FLOOR in bytes, below one segment: 1.2 % of the line. The first samples of a first visit come as fast as they can.
+// The window of FLOOR in bytes, below one segment: 1.2 % of the line, twice that while nobody is seen. The first samples of a first visit come as
+// fast as they can.
 INLINE u64 lowtide_floor_window(const struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
@@ -45,7 +53,7 @@ INLINE u64 lowtide_floor_window(const struct lowtide *c)
 
 	if (c->floor.level == 0 && c->floor.samples < LOWTIDE_SAMPLES)
 		return most;
-	return lowtide_clamp(lowtide_bytes_in(lowtide_line_rate(s), s->srtt) / 1000 * 12, min_u64(s->mss / 100, most), most);
+	return lowtide_clamp(lowtide_bytes_in(lowtide_line_rate(s), s->srtt) / 1000 * (c->floor.uneven & 1 ? 12 : 24), min_u64(s->mss / 100, most), most);
 }
 
 // Whether `rate` is all that the line has now. With r = line rate / rate, a slow line delays both packets of a pair, together by (2r - 1) packets'
@@ -57,7 +65,7 @@ INLINE int lowtide_line_is_slower(const struct lowtide *c, u64 rate)
 
 	if (r < 269 || lowtide_jitter(s) * 1024 > (r - 256) * s->serialisation)
 		return 1;
-	if (c->floor.samples < 3)
+	if (c->floor.pairs < 3)
 		return 0;
 	delay = lowtide_less(c->floor.least, s->base) << 8;
 	spread = (c->floor.most - c->floor.least) << 8;
@@ -68,7 +76,7 @@ INLINE int lowtide_line_is_slower(const struct lowtide *c, u64 rate)
 INLINE int lowtide_meets_a_friend(const struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
-	u64 count = min_u64(c->floor.samples, LOWTIDE_SAMPLES << min_u64(c->floor.level, 1)), least = LOWTIDE_NONE, most = 0;
+	u64 count = min_u64(c->floor.pairs, LOWTIDE_SAMPLES << min_u64(c->floor.level, 1)), least = LOWTIDE_NONE, most = 0;
 
 	if (count < 3)
 		return 0;
@@ -100,41 +108,76 @@ INLINE u32 lowtide_ones(u32 x)
 	return (((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
 }
 
+// How much even samples may differ; none where the path's noise hides a packet's time.
+INLINE u64 lowtide_even(const struct lowtide *c)
+{
+	u64 within = c->signals.serialisation / 4 + 2 * lowtide_jitter(&c->signals);
+
+	return within < c->signals.serialisation && !c->floor.noisy ? within : LOWTIDE_NONE;
+}
+
 INLINE void lowtide_leave_floor(struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
-	const struct lowtide_floor *f = &c->floor;
-	u32 wanted = LOWTIDE_SAMPLES << min_u64(f->level, 3);
-	u32 recent = f->busy & (0xffffffffU >> ((32 - wanted) & 31));
-	u32 tolerated = lowtide_jitter(s) > 1000 ? wanted / 4 : wanted / 8;
+	struct lowtide_floor *f = &c->floor;
+	u32 few = LOWTIDE_SAMPLES << min_u64(f->level, 3);
+	int precise = lowtide_even(c) != LOWTIDE_NONE, held = s->now >= f->hold_until;
+	u32 wanted = precise && f->met ? LOWTIDE_PRECISE : few;
+	u32 recent = 0xffffffffU >> ((32 - wanted) & 31);
+	u32 tolerated = precise || lowtide_jitter(s) > 1000 ? wanted / 4 : wanted / 8;
 	int is_friend = lowtide_meets_a_friend(c);
-	int at_once = f->level == 0 && f->samples >= 3 && (!f->met || is_friend);
-	int after_hold = s->now >= f->hold_until && f->samples >= wanted && (lowtide_ones(recent) <= tolerated || is_friend);
+	int first_visit = f->level == 0 && f->samples >= 3 && (!f->met || is_friend);
+	int nobody = precise && f->samples > LOWTIDE_EVEN && !(f->uneven & ((1U << LOWTIDE_EVEN) - 1));
+	int enough = held && f->samples >= wanted;
+	int is_free = (enough && lowtide_ones(f->uneven & recent) <= tolerated) || (held && f->samples >= few && is_friend);
+	int doubt = enough && s->now >= f->doubt_at && lowtide_ones(f->busy & recent) <= wanted / 8;
 
-	if (!at_once && !after_hold)
+	if (!first_visit && !nobody && !is_free && !doubt)
 		return;
-	if (f->met && is_friend)
+	if (f->met && is_friend) {
 		lowtide_join_a_friend(c);
-	else
-		lowtide_begin_probe(c);
+		return;
+	}
+	f->met = f->met && !nobody;
+	f->doubted = doubt && !is_free;
+	lowtide_begin_probe(c);
+}
+
+// Whether `a` completes a pair. After a loss segments travel alone and wait less.
+INLINE int lowtide_completes_a_pair(struct lowtide *c, const struct control_ack *a)
+{
+	u64 arrived = a->lost > 0 ? 0 : c->floor.arrived + a->acked;
+	int complete = a->in_flight <= a->acked + a->lost;
+
+	c->floor.arrived = complete ? 0 : arrived;
+	return complete && arrived >= 2 * c->signals.mss;
 }
 
 INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64 rtt)
 {
 	struct lowtide_floor *f = &c->floor;
-	u64 queue = rtt - c->signals.base;
-	u32 busy;
+	u64 queue = rtt - c->signals.base, within;
+	u32 busy, uneven;
+	int pair;
 
 	if (a->prior_delivered < f->mark)
 		return;
-	f->least = min_u64(f->least, rtt);
-	f->most = max_u64(f->most, rtt);
-	for (int i = LOWTIDE_QUEUES - 1; i > 0; i--)
-		f->queues[i] = f->queues[i - 1];
-	f->queues[0] = queue;
+	pair = lowtide_completes_a_pair(c, a);
+	if (pair) {
+		f->pairs += f->pairs < 0xffffffffU;
+		f->least = min_u64(f->least, rtt);
+		f->most = max_u64(f->most, rtt);
+		for (int i = LOWTIDE_QUEUES - 1; i > 0; i--)
+			f->queues[i] = f->queues[i - 1];
+		f->queues[0] = queue;
+	}
 	busy = queue > lowtide_free(&c->signals) && !(f->samples >= 2 && lowtide_line_is_slower(c, f->left_at));
-	f->met |= busy && f->samples > 0;
+	within = lowtide_even(c);
+	// On an empty line all pairs take the same time. One that waited for a packet in service tells of somebody who sends.
+	uneven = busy || (pair && within != LOWTIDE_NONE && rtt > f->least + within);
+	f->met |= uneven && f->samples > 0;
 	f->busy = (f->busy << 1) | busy;
+	f->uneven = (f->uneven << 1) | uneven;
 	f->samples += f->samples < 0xffffffffU;
 	lowtide_leave_floor(c);
 }

@@ -23,7 +23,7 @@ INLINE void lowtide_enter_law(struct lowtide *c, u64 rate)
 	c->no_alarm_before = s->now + 2 * max_u64(s->base + s->queue, lowtide_time_of(before, rate)) + 20000;
 	// Somebody was there a moment ago: a queue in the next thirty round trips is a relapse.
 	if (c->state == LOWTIDE_PROBE && c->floor.met)
-		c->floor.relapse_until = s->now + max_u64(30 * s->base, 3000000);
+		c->floor.relapse_until = s->now + max_u64(30 * s->base, 1000000);
 	c->state = LOWTIDE_LAW;
 }
 
@@ -79,6 +79,7 @@ INLINE void lowtide_drain(struct lowtide *c)
 	struct lowtide_signals *s = &c->signals;
 	u64 less;
 
+	c->floor.noisy |= c->floor.doubted; // Nobody came since.
 	s->drained = LOWTIDE_NONE;
 	c->saved = c->window;
 	c->drain_until = s->now + (s->base + s->queue) * 13 / 10 + 4 * s->serialisation;

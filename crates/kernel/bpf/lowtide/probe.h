@@ -16,11 +16,21 @@ INLINE void lowtide_set_step(struct lowtide *c, u64 step, u64 mark, u64 delivere
 	c->probe.since = since;
 }
 
+// 0.85 of the line: the rest shows whether somebody else has it.
+INLINE u64 lowtide_probe_cap(const struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+
+	return max_u64(lowtide_bytes_in(lowtide_line_rate(s), s->base) / 20 * 17, 4 * s->mss);
+}
+
 INLINE void lowtide_begin_probe(struct lowtide *c)
 {
+	int empty = !c->floor.met && c->floor.level == 0;
+
 	c->state = LOWTIDE_PROBE;
 	lowtide_set_step(c, LOWTIDE_GROWING, 0, 0, 0);
-	lowtide_set_window(c, 4 * c->signals.mss);
+	lowtide_set_window(c, max_u64(empty ? lowtide_probe_cap(c) / 4 : 0, 4 * c->signals.mss));
 	lowtide_forget_rate(&c->signals);
 }
 
@@ -68,7 +78,7 @@ INLINE void lowtide_judge(struct lowtide *c, const struct control_ack *a, u64 ra
 INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 {
 	struct lowtide_signals *s = &c->signals;
-	int probing = c->state == LOWTIDE_PROBE, somebody;
+	int probing = c->state == LOWTIDE_PROBE, somebody, careful;
 	u64 most = LOWTIDE_QUEUE_ENDS + 2 * lowtide_jitter(s) + (probing ? s->knee / 2 : 0), queue, cap;
 
 	queue = c->window < 8 * s->mss ? lowtide_queue_of_last(s, 2) : lowtide_queue_of_last(s, 4);
@@ -81,11 +91,14 @@ INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 		lowtide_end_start(c);
 		return;
 	}
-	lowtide_set_window(c, c->window + a->acked);
-	if (!probing)
+	if (!probing) {
+		lowtide_set_window(c, c->window + a->acked);
 		return;
-	// 0.85 of the line: the rest shows whether somebody else has it.
-	cap = max_u64(lowtide_bytes_in(lowtide_line_rate(s), s->base) / 20 * 17, 4 * s->mss);
+	}
+	cap = lowtide_probe_cap(c);
+	// Where somebody was met before, a small step builds a small queue: doubling would cost them two reductions.
+	careful = (c->floor.met || c->floor.level > 0) && c->window * 2 > cap;
+	lowtide_set_window(c, c->window + (careful ? a->acked / 4 : a->acked));
 	if (c->window >= cap) {
 		lowtide_set_window(c, cap);
 		lowtide_measure(c, LOWTIDE_FILLING, a);

@@ -13,6 +13,7 @@
 #define LOWTIDE_KNEE_LEAST 2500            // us of own queue at which a line is in full use, at least
 #define LOWTIDE_FREE 1000                  // us: a lone packet's queue is free below this
 #define LOWTIDE_STALL 25000                // us: a silence longer than this and four usual ones is a pause of the line
+#define LOWTIDE_STALL_APART 2000000        // us: pauses of a line are at least this far apart, and eight round trips
 #define LOWTIDE_RECENT 8                   // samples
 
 // What the running round has seen.
@@ -35,6 +36,7 @@ struct lowtide_signals {
 	u64 dispersion[2];
 	u64 recent[LOWTIDE_RECENT], samples;
 	u64 last_ack, stall_until;
+	u64 next_stall;                    // the next silence from then on may be taken for a pause of the line
 };
 
 INLINE void lowtide_new_round(struct lowtide_round *r, u64 since, u64 delivered)
@@ -83,7 +85,7 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	s->line[0] = s->line[1] = s->window_delivered = s->sample_delivered = s->sample_interval = 0;
 	for (int i = 0; i < LOWTIDE_RECENT; i++)
 		s->recent[i] = LOWTIDE_NONE;
-	s->samples = s->stall_until = 0;
+	s->samples = s->stall_until = s->next_stall = 0;
 	lowtide_refresh(s);
 }
 
@@ -160,8 +162,11 @@ INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack 
 	s->last_ack = s->now;
 	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0)
 		lowtide_take_dispersion(s, gap * s->mss / a->acked);
-	if (steady && gap > LOWTIDE_STALL + 4 * s->gap && a->delivered > s->stall_until)
+	if (steady && gap > LOWTIDE_STALL + 4 * s->gap && s->now >= s->next_stall) {
 		s->stall_until = a->delivered + a->in_flight;
+		// A burst of somebody else's, once a round trip, looks the same.
+		s->next_stall = s->now + max_u64(LOWTIDE_STALL_APART, 8 * s->srtt);
+	}
 	s->round.longest_gap = max_u64(s->round.longest_gap, min_u64(gap, LOWTIDE_TIME_MAX));
 	s->round.lost += a->lost;
 	s->round.marked |= a->ce > 0;

@@ -14,9 +14,14 @@ enum lowtide_step { LOWTIDE_GROWING, LOWTIDE_JUDGING, LOWTIDE_FILLING, LOWTIDE_M
 // What the visit to the floor has found.
 struct lowtide_floor {
 	u64 relapse_until, left_at, mark, hold_until;
+	u64 doubt_at;                      // a floor that is uneven but has no queue is left from then on
+	u64 arrived;                       // acknowledged since nothing was under way
 	u64 least, most, queues[LOWTIDE_QUEUES], random;
 	u32 level, met, samples;
-	u32 busy;                          // one bit a sample
+	u32 pairs;                         // samples that were whole pairs
+	u32 busy, uneven;                  // one bit a sample
+	u32 doubted;                       // the visit was left at doubt_at
+	u32 noisy;                         // the path's own noise makes the floor uneven
 };
 
 // How far a probe is.
