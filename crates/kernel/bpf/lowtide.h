@@ -31,9 +31,9 @@ INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 // Whether the RTT of `a` is one of the queue. In the small windows of growth a lone segment's acknowledgement may have waited for a second.
 INLINE int lowtide_is_sample(const struct lowtide *c, const struct control_ack *a)
 {
-	if (c->state == LOWTIDE_START || c->state == LOWTIDE_PROBE)
+	if (NOW_IS(c->state) == LOWTIDE_START || NOW_IS(c->state) == LOWTIDE_PROBE)
 		return !(a->acked <= c->signals.mss && c->window < 24 * c->signals.mss);
-	return c->state != LOWTIDE_LAW || !lowtide_met_a_stall(&c->signals, a);
+	return NOW_IS(c->state) != LOWTIDE_LAW || !lowtide_met_a_stall(&c->signals, a);
 }
 
 INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
@@ -41,7 +41,7 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 	struct lowtide_signals *s = &c->signals;
 	u64 rtt = a->rtt != CONTROL_NONE ? lowtide_clamp(a->rtt / 1000, 1, LOWTIDE_TIME_MAX) : 0;
 
-	lowtide_observe(s, a, c->state == LOWTIDE_LAW && c->window > 8 * s->mss);
+	lowtide_observe(s, a, NOW_IS(c->state) == LOWTIDE_LAW && c->window > 8 * s->mss);
 	if (rtt) {
 		lowtide_take_base(s, rtt);
 		if (lowtide_is_sample(c, a))
@@ -49,12 +49,12 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 	}
 	if (!s->base)
 		return;
-	lowtide_measure_line(s, a, c->state == LOWTIDE_LAW);
-	if (c->state == LOWTIDE_START || c->state == LOWTIDE_PROBE)
+	lowtide_measure_line(s, a, NOW_IS(c->state) == LOWTIDE_LAW);
+	if (NOW_IS(c->state) == LOWTIDE_START || NOW_IS(c->state) == LOWTIDE_PROBE)
 		lowtide_grow(c, a);
-	else if (c->state == LOWTIDE_LAW)
+	else if (NOW_IS(c->state) == LOWTIDE_LAW)
 		lowtide_watch(c, a);
-	else if (c->state == LOWTIDE_DRAIN)
+	else if (NOW_IS(c->state) == LOWTIDE_DRAIN)
 		lowtide_in_drain(c);
 	else if (rtt)
 		lowtide_in_floor(c, a, rtt);
@@ -65,19 +65,19 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 // A loss alone says nothing here: `lost` of acknowledgements counts them by round. A timeout halves.
 INLINE void lowtide_on_congestion(struct lowtide *c, const struct control_congestion *e)
 {
-	if (e->cause == CONTROL_TIMEOUT && c->state != LOWTIDE_FLOOR)
-		c->window = min_u64(max_u64(c->window / 2, 2 * c->signals.mss), c->window);
+	if (e->cause == CONTROL_TIMEOUT && NOW_IS(c->state) != LOWTIDE_FLOOR)
+		c->window = lesser_u63(larger_u63(c->window / 2, 2 * c->signals.mss), c->window);
 }
 
 // A pause and a spurious episode change nothing.
 INLINE void lowtide_on_restart(struct lowtide *c, const struct control_restart *r) { (void)c; (void)r; }
 INLINE void lowtide_on_undo(struct lowtide *c, u64 now) { (void)c; (void)now; }
 
-INLINE void lowtide_on_mss(struct lowtide *c, u32 mss) { lowtide_signals_on_mss(&c->signals, max_u64(mss, 1)); }
+INLINE void lowtide_on_mss(struct lowtide *c, u32 mss) { lowtide_signals_on_mss(&c->signals, larger_u63(mss, 1)); }
 
 INLINE u64 lowtide_cwnd(const struct lowtide *c)
 {
-	return (c->state == LOWTIDE_FLOOR ? max_u64(lowtide_floor_window(c), 1) : c->window) << CONTROL_ONE;
+	return (NOW_IS(c->state) == LOWTIDE_FLOOR ? larger_u63(lowtide_floor_window(c), 1) : c->window) << CONTROL_ONE;
 }
 
 // Pairs at the floor are the host's to space. Growth must outrun the window's own round trip; beyond it a tenth lets the window, not the pace,
@@ -85,17 +85,17 @@ INLINE u64 lowtide_cwnd(const struct lowtide *c)
 INLINE u64 lowtide_pacing_rate(const struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
-	u64 percent = c->state == LOWTIDE_LAW || c->state == LOWTIDE_DRAIN ? 110 : 130;
+	u64 percent = NOW_IS(c->state) == LOWTIDE_LAW || NOW_IS(c->state) == LOWTIDE_DRAIN ? 110 : 130;
 
-	if (c->state == LOWTIDE_FLOOR)
+	if (NOW_IS(c->state) == LOWTIDE_FLOOR)
 		return 0;
 	return lowtide_rate_of(c->window, s->base ? s->base + s->queue : s->srtt) * 8 / 100 * percent / 8;
 }
 
 INLINE u64 lowtide_phase(const struct lowtide *c)
 {
-	return c->state == LOWTIDE_START ? CONTROL_SLOW_START : c->state == LOWTIDE_LAW ? CONTROL_ALONE : c->state == LOWTIDE_DRAIN ? CONTROL_DRAIN
-	       : c->state == LOWTIDE_FLOOR ? CONTROL_YIELDING : CONTROL_PROBING;
+	return NOW_IS(c->state) == LOWTIDE_START ? CONTROL_SLOW_START : NOW_IS(c->state) == LOWTIDE_LAW ? CONTROL_ALONE : NOW_IS(c->state) == LOWTIDE_DRAIN ? CONTROL_DRAIN
+	       : NOW_IS(c->state) == LOWTIDE_FLOOR ? CONTROL_YIELDING : CONTROL_PROBING;
 }
 
 INLINE u64 lowtide_base(const struct lowtide *c) { return c->signals.base ? c->signals.base * 1000 : CONTROL_NONE; }

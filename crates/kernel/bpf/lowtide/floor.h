@@ -25,8 +25,8 @@ INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, i
 	struct lowtide_floor *f = &c->floor;
 	u64 hold;
 
-	f->level = relapse || s->now < f->relapse_until ? min_u64(f->level + 1, LOWTIDE_LEVELS) : 0;
-	if (c->state != LOWTIDE_PROBE)
+	f->level = relapse || s->now < f->relapse_until ? lesser_u63(f->level + 1, LOWTIDE_LEVELS) : 0;
+	if (NOW_IS(c->state) != LOWTIDE_PROBE)
 		f->left_at = s->rate;
 	f->random = lowtide_shuffle(f->random);
 	f->noisy = f->noisy && !relapse;
@@ -36,9 +36,9 @@ INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, i
 	f->most = 0;
 	f->mark = a->delivered + a->in_flight;
 	// Up to half more at random: two of ours that left together must not come back together.
-	hold = (max_u64(10 * s->base, LOWTIDE_HOLD_LEAST) << (f->level & 15)) / 1024 * (1024 + f->random % 512);
-	f->hold_until = s->now + min_u64(hold, max_u64(LOWTIDE_HOLD_MOST, 10 * s->base));
-	f->doubt_at = s->now + max_u64(LOWTIDE_DOUBT, 4 * hold);
+	hold = (larger_u63(10 * s->base, LOWTIDE_HOLD_LEAST) << (f->level & 15)) / 1024 * (1024 + f->random % 512);
+	f->hold_until = s->now + lesser_u63(hold, larger_u63(LOWTIDE_HOLD_MOST, 10 * s->base));
+	f->doubt_at = s->now + larger_u63(LOWTIDE_DOUBT, 4 * hold);
 	c->state = LOWTIDE_FLOOR;
 	c->calm = 0;
 	c->yields++;
@@ -53,7 +53,7 @@ INLINE u64 lowtide_floor_window(const struct lowtide *c)
 
 	if (c->floor.level == 0 && c->floor.samples < LOWTIDE_SAMPLES)
 		return most;
-	return lowtide_clamp(lowtide_bytes_in(lowtide_line_rate(s), s->srtt) / 1000 * (c->floor.uneven & 1 ? 12 : 24), min_u64(s->mss / 100, most), most);
+	return lowtide_clamp(lowtide_bytes_in(lowtide_line_rate(s), s->srtt) / 1000 * (c->floor.uneven & 1 ? 12 : 24), lesser_u63(s->mss / 100, most), most);
 }
 
 // Whether `rate` is all that the line has now. With r = line rate / rate, a slow line delays both packets of a pair, together by (2r - 1) packets'
@@ -61,7 +61,7 @@ INLINE u64 lowtide_floor_window(const struct lowtide *c)
 INLINE int lowtide_line_is_slower(const struct lowtide *c, u64 rate)
 {
 	const struct lowtide_signals *s = &c->signals;
-	u64 r = min_u64(lowtide_ratio(lowtide_line_rate(s), rate), 1 << 20), delay, spread;
+	u64 r = lesser_u63(lowtide_ratio(lowtide_line_rate(s), rate), 1 << 20), delay, spread;
 
 	if (r < 269 || lowtide_jitter(s) * 1024 > (r - 256) * s->serialisation)
 		return 1;
@@ -76,14 +76,14 @@ INLINE int lowtide_line_is_slower(const struct lowtide *c, u64 rate)
 INLINE int lowtide_meets_a_friend(const struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
-	u64 count = min_u64(c->floor.pairs, LOWTIDE_SAMPLES << min_u64(c->floor.level, 1)), least = LOWTIDE_NONE, most = 0;
+	u64 count = lesser_u63(c->floor.pairs, LOWTIDE_SAMPLES << lesser_u63(c->floor.level, 1)), least = LOWTIDE_NONE, most = 0;
 
 	if (count < 3)
 		return 0;
 	for (u64 i = 0; i < LOWTIDE_QUEUES; i++) {
 		if (i < count) {
-			least = min_u64(least, c->floor.queues[i]);
-			most = max_u64(most, c->floor.queues[i]);
+			least = lesser_u64(least, c->floor.queues[i]);
+			most = larger_u63(most, c->floor.queues[i]);
 		}
 	}
 	// Between 0.6 T and 0.85 T2, and within 1.5 ms.
@@ -120,7 +120,7 @@ INLINE void lowtide_leave_floor(struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
 	struct lowtide_floor *f = &c->floor;
-	u32 few = LOWTIDE_SAMPLES << min_u64(f->level, 3);
+	u32 few = LOWTIDE_SAMPLES << lesser_u63(f->level, 3);
 	int precise = lowtide_even(c) != LOWTIDE_NONE, held = s->now >= f->hold_until;
 	u32 wanted = precise && f->met ? LOWTIDE_PRECISE : few;
 	u32 recent = 0xffffffffU >> ((32 - wanted) & 31);
@@ -165,8 +165,8 @@ INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64
 	pair = lowtide_completes_a_pair(c, a);
 	if (pair) {
 		f->pairs += f->pairs < 0xffffffffU;
-		f->least = min_u64(f->least, rtt);
-		f->most = max_u64(f->most, rtt);
+		f->least = lesser_u64(f->least, rtt);
+		f->most = larger_u63(f->most, rtt);
 		for (int i = LOWTIDE_QUEUES - 1; i > 0; i--)
 			f->queues[i] = f->queues[i - 1];
 		f->queues[0] = queue;

@@ -20,10 +20,10 @@ INLINE void lowtide_enter_law(struct lowtide *c, u64 rate)
 	c->calm = 0;
 	c->calm_step = 0;
 	s->smooth_rate = rate;
-	c->no_alarm_before = s->now + 2 * max_u64(s->base + s->queue, lowtide_time_of(before, rate)) + 20000;
+	c->no_alarm_before = s->now + 2 * larger_u63(s->base + s->queue, lowtide_time_of(before, rate)) + 20000;
 	// Somebody was there a moment ago: a queue in the next thirty round trips is a relapse.
-	if (c->state == LOWTIDE_PROBE && c->floor.met)
-		c->floor.relapse_until = s->now + max_u64(30 * s->base, 1000000);
+	if (NOW_IS(c->state) == LOWTIDE_PROBE && c->floor.met)
+		c->floor.relapse_until = s->now + larger_u63(30 * s->base, 1000000);
 	c->state = LOWTIDE_LAW;
 }
 
@@ -68,7 +68,7 @@ INLINE void lowtide_grow_when_calm(struct lowtide *c, u64 share)
 	if (c->calm < LOWTIDE_CALM_ROUNDS)
 		return;
 	most = s->rate * 4 > lowtide_line_rate(s) * 3 ? share / 4 : c->window / 8;
-	c->calm_step = min_u64(max_u64(c->calm_step * 3 / 2, share / 4), most);
+	c->calm_step = lesser_u63(larger_u63(c->calm_step * 3 / 2, share / 4), most);
 	c->no_alarm_before = s->now + 3 * (s->base + s->queue) + 10000;
 	lowtide_set_window(c, c->window + c->calm_step);
 }
@@ -83,9 +83,9 @@ INLINE void lowtide_drain(struct lowtide *c)
 	s->drained = LOWTIDE_NONE;
 	c->saved = c->window;
 	c->drain_until = s->now + (s->base + s->queue) * 13 / 10 + 4 * s->serialisation;
-	less = lowtide_bytes_in(lowtide_line_rate(s), max_u64(s->queue, 500) * 3 / 2) + 2 * s->mss;
+	less = lowtide_bytes_in(lowtide_line_rate(s), larger_u63(s->queue, 500) * 3 / 2) + 2 * s->mss;
 	c->state = LOWTIDE_DRAIN;
-	lowtide_set_window(c, max_u64(lowtide_less(c->window, less), c->window / 10 * 3));
+	lowtide_set_window(c, larger_u63(lowtide_less(c->window, less), c->window / 10 * 3));
 }
 
 // W += (alpha min(1, (T/q)^2) - W q / (base + q)) / 2: at the fixed point alpha bytes of the queue are ours, whatever the round trip.
@@ -98,7 +98,7 @@ INLINE void lowtide_steer(struct lowtide *c, const struct control_ack *a, const 
 		lowtide_set_window(c, c->window / 20 * 17);
 	share = lowtide_share_of_queue(s, s->smooth_rate);
 	wanted = s->queue > s->knee ? share * s->knee / s->queue * s->knee / s->queue : share;
-	held = c->window / 256 * ((s->queue << 8) / max_u64(s->base + s->queue, 1));
+	held = c->window / 256 * ((s->queue << 8) / larger_u63(s->base + s->queue, 1));
 	lowtide_set_window(c, lowtide_less(c->window + wanted / 2, held / 2));
 	lowtide_grow_when_calm(c, share);
 	if (s->now - s->base_seen > LOWTIDE_DRAIN_AFTER)
@@ -109,11 +109,11 @@ INLINE void lowtide_steer(struct lowtide *c, const struct control_ack *a, const 
 INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 {
 	struct lowtide_signals *s = &c->signals;
-	int in_law = c->state == LOWTIDE_LAW, paused, managed, may_yield;
+	int in_law = NOW_IS(c->state) == LOWTIDE_LAW, paused, managed, may_yield;
 	struct lowtide_round seen;
 
 	lowtide_end_round(s, a, in_law && c->window > 6 * s->mss, &seen);
-	paused = seen.longest_gap > max_u64(10000, s->queue / 2) && c->window > 8 * s->mss && c->pauses < 2;
+	paused = seen.longest_gap > larger_u63(10000, s->queue / 2) && c->window > 8 * s->mss && c->pauses < 2;
 	c->pauses = paused ? c->pauses + 1 : 0;
 	if (!in_law || paused)
 		return;

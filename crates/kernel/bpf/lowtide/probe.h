@@ -21,7 +21,7 @@ INLINE u64 lowtide_probe_cap(const struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
 
-	return max_u64(lowtide_bytes_in(lowtide_line_rate(s), s->base) / 20 * 17, 4 * s->mss);
+	return larger_u63(lowtide_bytes_in(lowtide_line_rate(s), s->base) / 20 * 17, 4 * s->mss);
 }
 
 INLINE void lowtide_begin_probe(struct lowtide *c)
@@ -30,7 +30,7 @@ INLINE void lowtide_begin_probe(struct lowtide *c)
 
 	c->state = LOWTIDE_PROBE;
 	lowtide_set_step(c, LOWTIDE_GROWING, 0, 0, 0);
-	lowtide_set_window(c, max_u64(empty ? lowtide_probe_cap(c) / 4 : 0, 4 * c->signals.mss));
+	lowtide_set_window(c, larger_u63(empty ? lowtide_probe_cap(c) / 4 : 0, 4 * c->signals.mss));
 	lowtide_forget_rate(&c->signals);
 }
 
@@ -49,7 +49,7 @@ INLINE void lowtide_end_start(struct lowtide *c)
 {
 	struct lowtide_signals *s = &c->signals;
 	u64 queue = lowtide_queue_of_last(s, 1);
-	u64 rate = max_u64(max_u64(lowtide_sample_rate(s), s->rate), lowtide_rate_of(c->window / 2, s->base + queue));
+	u64 rate = larger_u63(larger_u63(lowtide_sample_rate(s), s->rate), lowtide_rate_of(c->window / 2, s->base + queue));
 
 	s->queue = queue;
 	lowtide_raise_line_rate(s, rate);
@@ -78,11 +78,11 @@ INLINE void lowtide_judge(struct lowtide *c, const struct control_ack *a, u64 ra
 INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 {
 	struct lowtide_signals *s = &c->signals;
-	int probing = c->state == LOWTIDE_PROBE, somebody, careful;
+	int probing = NOW_IS(c->state) == LOWTIDE_PROBE, somebody, careful;
 	u64 most = LOWTIDE_QUEUE_ENDS + 2 * lowtide_jitter(s) + (probing ? s->knee / 2 : 0), queue, cap;
 
 	queue = c->window < 8 * s->mss ? lowtide_queue_of_last(s, 2) : lowtide_queue_of_last(s, 4);
-	somebody = queue > max_u64(most, s->serialisation * 6 / 5) || (a->lost > 0 && queue > most / 2) || (probing && a->ce > 0);
+	somebody = queue > larger_u63(most, s->serialisation * 6 / 5) || (a->lost > 0 && queue > most / 2) || (probing && a->ce > 0);
 	if (somebody && probing) {
 		lowtide_measure(c, LOWTIDE_JUDGING, a);
 		return;

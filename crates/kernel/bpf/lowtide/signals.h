@@ -34,7 +34,7 @@ struct lowtide_signals {
 	u64 line[2], bucket_since, window_since, window_delivered;
 	u64 sample_delivered, sample_interval;
 	u64 dispersion[2];
-	u64 recent[LOWTIDE_RECENT], samples;
+	u64 recent[LOWTIDE_RECENT], samples; // the newest first
 	u64 last_ack, stall_until;
 	u64 next_stall;                    // the next silence from then on may be taken for a pause of the line
 };
@@ -56,9 +56,9 @@ INLINE u64 lowtide_sample_rate(const struct lowtide_signals *s)
 // The most the line has delivered lately; a guess before that is known.
 INLINE u64 lowtide_line_rate(const struct lowtide_signals *s)
 {
-	u64 rate = max_u64(s->line[0], s->line[1]);
+	u64 rate = larger_u63(s->line[0], s->line[1]);
 
-	return rate ? rate : max_u64(max_u64(lowtide_sample_rate(s), s->rate), 10 * s->mss);
+	return rate ? rate : larger_u63(larger_u63(lowtide_sample_rate(s), s->rate), 10 * s->mss);
 }
 
 // The jitter of the line: half its usual longest silence.
@@ -67,16 +67,16 @@ INLINE u64 lowtide_jitter(const struct lowtide_signals *s) { return s->gap / 2; 
 // Computes what follows from base, line rate, dispersion and jitter.
 INLINE void lowtide_refresh(struct lowtide_signals *s)
 {
-	u64 of_mean = lowtide_time_of(s->mss, min_u64(lowtide_line_rate(s), LOWTIDE_RATE_MAX));
+	u64 of_mean = lowtide_time_of(s->mss, lesser_u63(lowtide_line_rate(s), LOWTIDE_RATE_MAX));
 
-	s->serialisation = s->dispersion[1] < LOWTIDE_NONE ? min_u64(s->dispersion[1], of_mean) : min_u64(of_mean, 2000);
-	s->knee = max_u64(max_u64(LOWTIDE_KNEE_LEAST, s->base / 50), 3 * s->serialisation) + 2 * lowtide_jitter(s);
-	s->alarm = 2 * s->knee + max_u64(2 * s->serialisation, 2000);
+	s->serialisation = s->dispersion[1] < LOWTIDE_NONE ? lesser_u63(s->dispersion[1], of_mean) : lesser_u63(of_mean, 2000);
+	s->knee = larger_u63(larger_u63(LOWTIDE_KNEE_LEAST, s->base / 50), 3 * s->serialisation) + 2 * lowtide_jitter(s);
+	s->alarm = 2 * s->knee + larger_u63(2 * s->serialisation, 2000);
 }
 
 INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control_start *start)
 {
-	s->mss = max_u64(start->mss, 1);
+	s->mss = larger_u63(start->mss, 1);
 	s->now = s->base_seen = s->bucket_since = s->window_since = s->last_ack = start->now / 1000;
 	s->srtt = 100000;
 	s->base = s->queue = s->rate = s->smooth_rate = s->gap = 0;
@@ -108,7 +108,7 @@ INLINE void lowtide_raise_line_rate(struct lowtide_signals *s, u64 rate)
 // The own queue aimed at, in bytes, at `rate`: max(3, 4 sqrt(rate / 1667 packets/s)) packets, and what hides in the jitter.
 INLINE u64 lowtide_share_of_queue(const struct lowtide_signals *s, u64 rate)
 {
-	u64 packets = max_u64(lowtide_sqrt((rate << 20) / (1667 * s->mss)), 3 << 8); // in 1/256 packets
+	u64 packets = larger_u63(lowtide_sqrt((rate << 20) / (1667 * s->mss)), 3 << 8); // in 1/256 packets
 
 	return packets * s->mss / 256 + lowtide_bytes_in(rate, 2 * lowtide_jitter(s));
 }
@@ -122,7 +122,7 @@ INLINE u64 lowtide_queue_of_last(const struct lowtide_signals *s, u64 count)
 		return 0;
 	for (u64 back = 1; back <= LOWTIDE_RECENT; back++)
 		if (back <= count)
-			least = min_u64(least, s->recent[(s->samples - back) & (LOWTIDE_RECENT - 1)]);
+			least = lesser_u64(least, s->recent[back - 1]);
 	return lowtide_less(least, s->base);
 }
 
@@ -165,9 +165,9 @@ INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack 
 	if (steady && gap > LOWTIDE_STALL + 4 * s->gap && s->now >= s->next_stall) {
 		s->stall_until = a->delivered + a->in_flight;
 		// A burst of somebody else's, once a round trip, looks the same.
-		s->next_stall = s->now + max_u64(LOWTIDE_STALL_APART, 8 * s->srtt);
+		s->next_stall = s->now + larger_u63(LOWTIDE_STALL_APART, 8 * s->srtt);
 	}
-	s->round.longest_gap = max_u64(s->round.longest_gap, min_u64(gap, LOWTIDE_TIME_MAX));
+	s->round.longest_gap = larger_u63(s->round.longest_gap, lesser_u63(gap, LOWTIDE_TIME_MAX));
 	s->round.lost += a->lost;
 	s->round.marked |= a->ce > 0;
 	if (a->rate_interval) {
@@ -197,9 +197,11 @@ INLINE int lowtide_met_a_stall(const struct lowtide_signals *s, const struct con
 // A sample of the queue.
 INLINE void lowtide_take_rtt(struct lowtide_signals *s, u64 rtt)
 {
-	s->round.least_rtt = min_u64(s->round.least_rtt, rtt);
-	s->drained = min_u64(s->drained, rtt);
-	s->recent[s->samples & (LOWTIDE_RECENT - 1)] = rtt;
+	s->round.least_rtt = lesser_u64(s->round.least_rtt, rtt);
+	s->drained = lesser_u64(s->drained, rtt);
+	for (int i = LOWTIDE_RECENT - 1; i > 0; i--)
+		s->recent[i] = s->recent[i - 1];
+	s->recent[0] = rtt;
 	s->samples++;
 }
 
@@ -208,14 +210,14 @@ INLINE void lowtide_measure_line(struct lowtide_signals *s, const struct control
 {
 	u64 lasted = lowtide_less(s->now, s->window_since), rate;
 
-	if (lasted < max_u64(s->srtt, LOWTIDE_RATE_WINDOW))
+	if (lasted < larger_u63(s->srtt, LOWTIDE_RATE_WINDOW))
 		return;
 	rate = lowtide_rate_of(a->delivered - s->window_delivered, lasted);
 	s->window_since = s->now;
 	s->window_delivered = a->delivered;
 	if (!law)
 		return;
-	s->line[1] = max_u64(s->line[1], rate);
+	s->line[1] = larger_u63(s->line[1], rate);
 	if (s->now - s->bucket_since > LOWTIDE_RATE_BUCKET) {
 		s->line[0] = s->line[1];
 		s->line[1] = rate;
@@ -228,7 +230,7 @@ INLINE void lowtide_measure_line(struct lowtide_signals *s, const struct control
 INLINE int lowtide_round_over(const struct lowtide_signals *s, const struct control_ack *a)
 {
 	return a->prior_delivered >= s->round.delivered &&
-	       lowtide_less(s->now, s->round.since) >= max_u64(max_u64(s->base, LOWTIDE_ROUND_LEAST), 4 * s->gap);
+	       lowtide_less(s->now, s->round.since) >= larger_u63(larger_u63(s->base, LOWTIDE_ROUND_LEAST), 4 * s->gap);
 }
 
 // Delivered per second since the round began.
@@ -247,7 +249,7 @@ INLINE void lowtide_learn_jitter(struct lowtide_signals *s, u64 longest)
 
 	if (!full || !aggregates || longest >= 30000)
 		return;
-	excess = lowtide_less(longest, 6 * max_u64(s->serialisation, mean));
+	excess = lowtide_less(longest, 6 * larger_u63(s->serialisation, mean));
 	s->gap = excess > s->gap ? s->gap + (excess - s->gap) / 4 : s->gap - (s->gap - excess) / 16;
 	lowtide_refresh(s);
 }
@@ -269,7 +271,7 @@ INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ac
 INLINE void lowtide_settle_base(struct lowtide_signals *s)
 {
 	if (s->drained < LOWTIDE_NONE && s->drained > s->base)
-		s->base += min_u64((s->drained - s->base) / 8, 200);
+		s->base += lesser_u63((s->drained - s->base) / 8, 200);
 	s->base_seen = s->now;
 	lowtide_refresh(s);
 }
@@ -279,7 +281,7 @@ INLINE void lowtide_signals_on_mss(struct lowtide_signals *s, u64 mss)
 {
 	for (int i = 0; i < 2; i++)
 		if (s->dispersion[i] < LOWTIDE_NONE)
-			s->dispersion[i] = lowtide_clamp(s->dispersion[i] * mss / max_u64(s->mss, 1), 1, LOWTIDE_TIME_MAX);
+			s->dispersion[i] = lowtide_clamp(s->dispersion[i] * mss / larger_u63(s->mss, 1), 1, LOWTIDE_TIME_MAX);
 	s->mss = mss;
 	lowtide_refresh(s);
 }
