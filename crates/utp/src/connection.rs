@@ -85,6 +85,8 @@ pub struct Transmit {
     pub again: bool,
     /// It must not be fragmented: it asks what the path carries. Others may be, since a packet cannot be cut again.
     pub probe: bool,
+    /// It asks whether the peer is there: its payload is a byte of no meaning, and none of the stream.
+    pub question: bool,
 }
 
 /// Counters of one connection.

@@ -83,10 +83,11 @@ impl Connection {
         self.cc.cwnd().min(self.config.send_buffer).min(self.peer_window)
     }
 
-    /// An old packet without payload, which the peer acknowledges if it is there.
+    /// An old packet, which the peer acknowledges if it is there. It has a byte of payload: librqbit-utp takes none without, as did some
+    /// TCPs (RFC 9293, sec. 3.8.4).
     fn question(&mut self, now: Time) -> Transmit {
         let header = Header { kind: Kind::Data, seq: self.out.next().wrapping_sub(1), ..self.header(now) };
-        Transmit { packet: Packet { header, ..Packet::default() }, offset: 0, again: true, probe: false }
+        Transmit { packet: Packet { header, payload: 1, ..Packet::default() }, offset: 0, again: true, probe: false, question: true }
     }
 
     fn numbered(&mut self, seq: u16, now: Time) -> Option<Transmit> {
@@ -96,13 +97,13 @@ impl Connection {
         let id = if sent.kind == Kind::Syn { self.ids.0 } else { self.ids.1 };
         let header = Header { kind: sent.kind, connection_id: id, seq, ..self.header(now) };
         let packet = Packet { header, payload: sent.len, ..Packet::default() };
-        Some(Transmit { packet, offset: sent.offset, again, probe: sent.probe && !again })
+        Some(Transmit { packet, offset: sent.offset, again, probe: sent.probe && !again, question: false })
     }
 
     pub(super) fn unnumbered(&mut self, ack: u16, now: Time) -> Transmit {
         let header = Header { kind: Kind::State, seq: self.out.next(), ack, ..self.header(now) };
         let sack = self.incoming.sack().filter(|_| ack == self.incoming.last());
-        Transmit { packet: Packet { header, sack, ..Packet::default() }, offset: 0, again: false, probe: false }
+        Transmit { packet: Packet { header, sack, ..Packet::default() }, offset: 0, again: false, probe: false, question: false }
     }
 
     /// What all packets that leave now have in common; whatever leaves acknowledges.

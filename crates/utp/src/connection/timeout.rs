@@ -12,7 +12,7 @@ const MOST_SYN_TIMEOUTS: u32 = 2;
 const KEEP_ALIVE: Span = Span::from_secs(29);
 /// libutp waits for ever for the first data of a connection that it accepted (its `rto_timeout` stays 0).
 const MOST_HALF_OPEN: Span = Span::from_secs(10);
-/// A silent peer is asked so often, this far apart, before it is given up.
+/// A silent peer is asked so often, this far apart at most, before it is given up.
 const MOST_ASKED: u32 = 3;
 const ASK_AGAIN: Span = Span::from_secs(10);
 /// Timeouts in a row after which the path may have come to carry less (MAX_PROBES, RFC 8899, sec. 4.3).
@@ -65,7 +65,7 @@ impl Connection {
     /// acknowledged, as TCP's keep-alives are (RFC 9293, sec. 3.8.4).
     fn ask(&mut self, now: Time) {
         let Some(silence) = self.config.silence.filter(|_| self.state == State::Connected && self.out.is_empty()) else { return };
-        if now.since(self.heard) < silence || (self.asked > 0 && now.since(self.asked_at) < ASK_AGAIN) {
+        if now.since(self.heard) < silence || (self.asked > 0 && now.since(self.asked_at) < ASK_AGAIN.min(silence)) {
             return;
         }
         if self.asked >= MOST_ASKED {
