@@ -2,50 +2,39 @@
 //! connections, a kill, a time without our programs. Needs root and BPF; says when it is skipped.
 
 mod common;
+#[path = "common/line.rs"]
+mod line;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use common::{can_manage, lowtide, output};
+use line::{site, wait};
 use lowtide_kernel::other_program::{OtherProgram, Verdict};
 use lowtide_lab::clock;
 use lowtide_lab::netns::Namespace;
-use lowtide_lab::path::PathConfig;
 use lowtide_lab::server::Server;
 use lowtide_lab::site::{SERVER, Site};
-use lowtide_net::{ImpairConfig, QueueConfig, droptail};
+use lowtide_net::ImpairConfig;
 use lowtide_testing::skip;
-use lowtide_units::{Rate, Span};
+use lowtide_units::{Span, Time};
 
 /// What the receiver lets a server have in flight on this line alone stays below it; the kernel's own window does not.
 const MANAGED: u64 = 250_000;
 
-/// 20 Mbit/s, 10 ms and what else `impair` says, half a second of buffer.
-fn path(impair: ImpairConfig) -> PathConfig {
-    PathConfig {
-        rate: Rate::from_mbps_f64(20.0),
-        extra: BTreeMap::new(),
-        queue: QueueConfig::DropTail(droptail::Config { ms: Some(500.0), ..droptail::Config::default() }),
-        impair: ImpairConfig { delay_ms: 10.0, ..impair },
-        header: 14,
-        seed: lowtide_net::Seed::new(7),
-        trace: None,
-    }
-}
-
-fn site(up: ImpairConfig, down: ImpairConfig) -> Site {
+fn within_a_minute() -> Range<Time> {
     let now = clock::now();
-    Site::new(1500, path(up), path(down), now..now + Span::from_millis(60_000)).expect("a laboratory")
+    now..now + Span::from_millis(60_000)
 }
 
 fn clean() -> Site {
-    site(ImpairConfig::default(), ImpairConfig::default())
+    site(ImpairConfig::default(), ImpairConfig::default(), within_a_minute())
 }
 
 /// Answers every request on `port` with `body`, for as long as the test runs.
@@ -66,15 +55,6 @@ fn serve(space: &Namespace, port: u16, body: Vec<u8>) {
 
 fn noise(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
-
-/// Waits until `ready`; what it waits for is named.
-fn wait(what: &str, mut ready: impl FnMut() -> bool) {
-    let end = clock::now() + Span::from_millis(60_000);
-    while !ready() {
-        assert!(clock::now() < end, "{what}: not within a minute");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// What leaves and reaches the server's end of the link, into a file. There the checksums are those on the wire; at the client's
@@ -149,7 +129,7 @@ fn what_curl_fetches_through_loss_reordering_and_duplication_is_whole_and_no_edg
     }
     // ACKs are lost too, but keep their order: the server's end sees edges as they were drawn.
     let up = ImpairConfig { loss: 0.05, ..ImpairConfig::default() };
-    let site = site(up, ImpairConfig { reorder: 0.05, reorder_ms: 5.0, duplicate: 0.05, ..up });
+    let site = site(up, ImpairConfig { reorder: 0.05, reorder_ms: 5.0, duplicate: 0.05, ..up }, within_a_minute());
     let (body, folder) = (noise(700_000), tempfile::tempdir().expect("a folder"));
     serve(&site.server, 5000, body.clone());
     let capture = Capture::start(&site.server, folder.path(), test);
