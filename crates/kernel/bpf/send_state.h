@@ -7,11 +7,6 @@
 #define ALIVE_NS (5 * NS_PER_S)
 #define NONE_US 0xffffffffU
 
-// The number of this object's control in control.h (build.rs): what the other controls need is not in it.
-#ifndef ALGORITHM
-#error "-DALGORITHM=NUMBER"
-#endif
-
 // Written by the loader before the programs load.
 const volatile struct send_config config SEC(".rodata.config");
 // CLOCK_MONOTONIC of the owner's last sign of life. Sockets keep a control whose owner was killed; it must not keep acting.
@@ -32,7 +27,6 @@ struct tx_entry {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, SEND_MAX_PATHS);
 	__type(key, struct tx_key);
 	__type(value, struct tx_entry);
@@ -55,19 +49,14 @@ struct flow {
 	u32 bytes;                         // the low half of bytes_acked at the acknowledgement before
 	u32 reducing;                      // an episode begins: set_state will say of what kind
 	u32 retrans_before;
+	u32 known;                         // FLOW_KNOWN: what is here was written by our init
 	u64 bytes_before;                  // bytes_acked when the control came
 	u64 born, last_ack, rtt;           // ns
 	u64 old_until;                     // bytes_acked at which all is acknowledged that was sent before
-	union {
-		struct tx_clock clock;     // of a control that hears of one-way delays
-		struct {
-			u32 ce, lost;      // of one that paces: delivered_ce as last seen; segments lost and not yet told of
-		};
-	};
-	u64 known;                         // FLOW_KNOWN: what is here was written by our init
+	struct tx_clock clock;             // of a control that hears of one-way delays
 };
 
-#define FLOW_KNOWN 0x6c6f777469646521ULL
+#define FLOW_KNOWN 0x6c6f7774U
 
 _Static_assert(sizeof(struct flow) <= CA_PRIV_BYTES, "the kernel has no more room in a socket");
 

@@ -104,9 +104,6 @@ fn phase_name(phase: Phase) -> &'static str {
         Phase::Ramp => "ramp",
         Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
         Phase::Inference => "inference",
-        Phase::Alone => "law",
-        Phase::Yielding => "floor",
-        Phase::Probing => "probe",
     }
 }
 

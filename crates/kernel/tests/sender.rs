@@ -120,9 +120,6 @@ fn name(phase: Phase) -> &'static str {
         Phase::Ramp => "ramp",
         Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
         Phase::Inference => "inference",
-        Phase::Alone => "law",
-        Phase::Yielding => "floor",
-        Phase::Probing => "probe",
     }
 }
 
@@ -216,6 +213,46 @@ fn what_a_silent_flow_had_acknowledged_does_not_hold_up_a_freeze() {
         path.on_ack(&mut bulk, &Sent { in_flight: 2 * MSS, ..ack(now, 1, rtt) });
     }
     assert_ne!(path.show().phase(), Phase::Freeze, "ten RTTs after it began");
+}
+
+/// Six flows of one group over 20 Mbit/s and 20 ms, to peers that let the acknowledgement of a lone segment wait for 40 ms. Somebody
+/// else's queue of 500 ms pushes them to their floor for ten seconds, then the line is theirs. The mean sum of their windows in the last
+/// five seconds of that, and in the last ten after it, in segments.
+fn pushed_and_let_go() -> (f64, f64) {
+    const MSS: u64 = 1448;
+    let mut path = TxPath::new(LEDBAT_PP, 0, true);
+    let mut flows: Vec<_> = (0..6).map(|_| path.join(BOOTED, MSS as u32)).collect();
+    // When each flow's flight is acknowledged, how much that is, and its RTT.
+    let mut due: Vec<(u64, u64, u64)> = (0..6).map(|n| (BOOTED + (20 + n) * MS, 2, 20 * MS)).collect();
+    let (mut pushed, mut alone) = ([0.0; 2], [0.0; 2]);
+    loop {
+        let (n, (now, segments, rtt)) = due.iter().copied().enumerate().min_by_key(|(_, due)| due.0).expect("six");
+        let ms = (now - BOOTED) / MS;
+        if ms > 50_000 {
+            return (pushed[0] / pushed[1], alone[0] / alone[1]);
+        }
+        let (acked, in_flight) = (segments * MSS, segments * MSS);
+        path.on_ack(&mut flows[n], &Sent { now, acked, in_flight, rtt, limited: true, unacked: 1 << 20, ..Sent::default() });
+        let all: u64 = flows.iter().map(|flow| u64::from(flow.window()) / MSS).sum();
+        let theirs = if (10_000..20_000).contains(&ms) { 500 * MS } else { 0 };
+        let segments = u64::from(flows[n].window()) / MSS;
+        // What 20 Mbit/s does not carry in 20 ms waits: 0.6 ms a frame.
+        let rtt = 20 * MS + theirs + all.saturating_sub(33) * 6 * MS / 10 + if segments == 1 { 40 * MS } else { 0 };
+        due[n] = (now + rtt, segments, rtt);
+        match ms {
+            15_000..20_000 => pushed = [pushed[0] + all as f64, pushed[1] + 1.0],
+            40_000.. => alone = [alone[0] + all as f64, alone[1] + 1.0],
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn acknowledgements_that_wait_for_a_second_segment_do_not_hold_a_group_at_its_floor() {
+    let (pushed, alone) = pushed_and_let_go();
+    // While the turn passes from one flow to another, both may have two.
+    assert!(pushed < 7.5, "one segment each, and one flow two: {pushed}");
+    assert!(alone > 25.0, "the line holds 33: {alone}");
 }
 
 /// At 1 Mbit/s a full segment takes 12 ms to cross the line, and a request of 37 bytes less than one.
