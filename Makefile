@@ -10,8 +10,10 @@ help:           ## this list
 setup:          ## Debian packages that are missing
 	@scripts/setup $(PACKAGES)
 
-peers: setup    ## the uTP implementations that ours is tested against, in target/utp-peers
+peers: setup    ## what the tests run beside our own: programs that upload, and other uTPs and an S3 server in target/
+	@scripts/setup restic rclone rsync openssh-server openssh-client
 	@scripts/setup-utp-peers
+	@scripts/setup-upload-peers
 
 build: setup    ## the command, at target/release/lowtide
 	cargo build --release --locked -p lowtide
@@ -40,7 +42,6 @@ bench: build    ## what it reaches and what it costs: the laboratory (40 minutes
 	scripts/bench-receive
 	scripts/bench-send
 	scripts/bench-cost
-	scripts/bench-start
 
 clean:          ## what was built and what was measured
 	cargo clean

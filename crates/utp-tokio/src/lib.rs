@@ -43,7 +43,6 @@
 mod buffers;
 mod connection;
 mod driver;
-mod errors;
 mod limits;
 mod options;
 mod port;

@@ -14,7 +14,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::connection::{End, Member};
-use crate::errors::Trouble;
 use crate::limits::Strays;
 use crate::options::Options;
 use crate::stream::UtpStream;
@@ -50,8 +49,6 @@ struct Table {
     /// Established and not accepted yet.
     ready: VecDeque<UtpStream>,
     listeners: usize,
-    /// Nobody drives the port any more.
-    ended: bool,
     strays: Strays,
 }
 
@@ -110,9 +107,6 @@ impl Port {
         let mtu = path_mtu(peer);
         let cc = self.options.control(mtu, rand::rng().random(), now).map_err(io::Error::other)?;
         let mut table = unpoisoned(&self.table);
-        if table.ended {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "the port has ended, with its runtime or by abort"));
-        }
         if table.members.len() >= self.options.max_connections {
             let limit = self.options.max_connections;
             return Err(io::Error::new(
@@ -194,20 +188,6 @@ impl Port {
         }
     }
 
-    /// The network reports about a datagram.
-    pub(crate) fn report(&self, trouble: &Trouble, wakers: &mut Vec<Waker>) {
-        let id = trouble.quoted.connection_id;
-        let found = {
-            let table = unpoisoned(&self.table);
-            let own = table.members.get(&(trouble.to, id)).filter(|_| trouble.quoted.kind == Kind::Syn).cloned();
-            own.or_else(|| table.find_by_peers_id(trouble.to, id))
-        };
-        let Some(member) = found else { return };
-        let mut end = member.lock();
-        end.on_report(&trouble.quoted, trouble.report, self.now(), wakers);
-        self.queue(&member, &mut end);
-    }
-
     /// The connection that a SYN opens, if there is somebody to accept it and room.
     fn admit(self: &Arc<Port>, table: &mut Table, from: SocketAddr, syn: &Packet, now: Time) -> Option<Arc<Member>> {
         let wanted = syn.header.kind == Kind::Syn && table.listeners > 0;
@@ -225,21 +205,6 @@ impl Port {
         table.members.insert(key, Arc::clone(&member));
         table.half_open.push_back(key);
         Some(member)
-    }
-
-    /// Nobody drives the port any more: its connections end.
-    pub(crate) fn give_up(&self, wakers: &mut Vec<Waker>) {
-        let (members, ready) = {
-            let mut table = unpoisoned(&self.table);
-            table.half_open.clear();
-            table.ended = true;
-            (std::mem::take(&mut table.members), std::mem::take(&mut table.ready))
-        };
-        for member in members.into_values() {
-            member.lock().give_up(self.now(), wakers);
-        }
-        drop((ready, self.take_due()));
-        self.emptied.notify_waiters();
     }
 
     /// Timers, and an end to what has ended.
@@ -271,16 +236,13 @@ impl Table {
         let id = packet.header.connection_id;
         match packet.header.kind {
             Kind::Syn => self.members.get(&(from, id.wrapping_add(1))).cloned(),
-            Kind::Reset => self.members.get(&(from, id)).cloned().or_else(|| self.find_by_peers_id(from, id)),
+            Kind::Reset => self.members.get(&(from, id)).cloned().or_else(|| {
+                let others = [id.wrapping_add(1), id.wrapping_sub(1)];
+                let mut theirs = others.iter().filter_map(|&other| self.members.get(&(from, other)));
+                theirs.find(|member| member.lock().protocol.peer_id() == id).cloned()
+            }),
             _ => self.members.get(&(from, id)).cloned(),
         }
-    }
-
-    /// The connection to `peer` whose packets to it carry `id`.
-    fn find_by_peers_id(&self, peer: SocketAddr, id: u16) -> Option<Arc<Member>> {
-        let others = [id.wrapping_add(1), id.wrapping_sub(1)];
-        let mut theirs = others.iter().filter_map(|&other| self.members.get(&(peer, other)));
-        theirs.find(|member| member.lock().protocol.peer_id() == id).cloned()
     }
 
     /// A connection is established: the listener may have it.

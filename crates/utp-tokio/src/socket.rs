@@ -79,7 +79,7 @@ impl UtpSocket {
         self.task.is_finished()
     }
 
-    /// Ends the port at once: nothing is sent any more, and its streams fail.
+    /// Ends the port at once: nothing is sent any more, and its streams wait for ever.
     pub fn abort(self) {
         self.task.abort();
     }

@@ -20,12 +20,6 @@ pub enum Phase {
     SlowStartAfterTimeout,
     /// TCP-LP: it has withdrawn, and waits for what that shows.
     Inference,
-    /// Our own control: nobody but its kind is on the line.
-    Alone,
-    /// Our own control: somebody else is on the line.
-    Yielding,
-    /// Our own control: it looks whether somebody still is.
-    Probing,
 }
 
 impl Phase {
@@ -38,10 +32,7 @@ impl Phase {
             3 => Phase::Freeze,
             4 => Phase::Ramp,
             5 => Phase::SlowStartAfterTimeout,
-            6 => Phase::Inference,
-            7 => Phase::Alone,
-            8 => Phase::Yielding,
-            _ => Phase::Probing,
+            _ => Phase::Inference,
         }
     }
 }

@@ -19,8 +19,6 @@ pub(super) struct Bounds {
     loss_round_end: u64,
     rate_latest: u64,
     inflight_latest: u64,
-    /// The same of the whole round that ended last.
-    pub(super) inflight_of_round: u64,
 }
 
 impl Default for Bounds {
@@ -33,7 +31,6 @@ impl Default for Bounds {
             loss_round_end: 1,
             rate_latest: 0,
             inflight_latest: 0,
-            inflight_of_round: 0,
         }
     }
 }
@@ -91,7 +88,6 @@ impl Bbr2 {
             self.lower();
         }
         let b = &mut self.bounds;
-        b.inflight_of_round = b.inflight_latest;
         (b.loss_in_round, b.rate_latest, b.inflight_latest) = (false, rate, sample.delivered);
         true
     }
@@ -128,9 +124,7 @@ impl Bbr2 {
             return;
         }
         if !ack.cwnd_limited || self.cwnd < self.bounds.inflight_high {
-            if !self.rules.up_keeps_count {
-                self.cycle.up_acked = 0;
-            }
+            self.cycle.up_acked = 0;
             return;
         }
         self.cycle.up_acked += ack.acked;
