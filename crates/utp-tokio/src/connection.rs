@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use lowtide_cc::Time;
-use lowtide_utp::{Connection, Failure, Packet, Placement, State, Transmit};
+use lowtide_utp::{Connection, Failure, Header, Packet, Placement, Report, State, Transmit};
 
 use crate::buffers::{Receiving, Sending};
 use crate::port::Port;
@@ -89,16 +89,40 @@ impl End {
         }
     }
 
-    /// Time passes.
-    pub(crate) fn on_timer(&mut self, now: Time, wakers: &mut Vec<Waker>) {
+    /// The network reports about a packet that `quoted` is the header of.
+    pub(crate) fn on_report(&mut self, quoted: &Header, report: Report, now: Time, wakers: &mut Vec<Waker>) {
         let state = self.protocol.state();
-        self.protocol.on_timer(now);
+        self.protocol.on_report(quoted, report, now);
+        self.wake_if_changed(state, wakers);
+    }
+
+    /// Gives back buffers that are empty.
+    pub(crate) fn rest(&mut self) {
         self.sending.rest();
         self.receiving.rest();
+    }
+
+    /// Nobody drives it any more.
+    pub(crate) fn give_up(&mut self, now: Time, wakers: &mut Vec<Waker>) {
+        let state = self.protocol.state();
+        if !matches!(state, State::Closed | State::Failed(_)) {
+            self.protocol.abort(now);
+        }
+        self.wake_if_changed(state, wakers);
+    }
+
+    fn wake_if_changed(&mut self, state: State, wakers: &mut Vec<Waker>) {
         if self.protocol.state() != state {
             wakers.extend(self.reader.take());
             wakers.extend(self.writer.take());
         }
+    }
+
+    /// Time passes.
+    pub(crate) fn on_timer(&mut self, now: Time, wakers: &mut Vec<Waker>) {
+        let state = self.protocol.state();
+        self.protocol.on_timer(now);
+        self.wake_if_changed(state, wakers);
     }
 
     /// Whether a writer that waits for room, or for its FIN's acknowledgement, is worth waking.
@@ -119,7 +143,9 @@ impl End {
             train.push(bytes, |out| {
                 transmit.packet.encode_head(out);
                 let len = usize::from(transmit.packet.payload);
-                if len > 0 {
+                if transmit.question {
+                    out.resize(out.len() + len, 0);
+                } else if len > 0 {
                     sending.copy(transmit.offset, len, out);
                 }
             });
@@ -132,7 +158,7 @@ impl End {
         let State::Failed(failure) = self.protocol.state() else { return None };
         let kind = match failure {
             Failure::TimedOut => io::ErrorKind::TimedOut,
-            Failure::Reset => io::ErrorKind::ConnectionReset,
+            Failure::Reset | Failure::Unreachable => io::ErrorKind::ConnectionReset,
             Failure::Refused => io::ErrorKind::ConnectionRefused,
             Failure::Aborted => io::ErrorKind::ConnectionAborted,
         };

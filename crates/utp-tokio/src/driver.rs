@@ -19,6 +19,8 @@ use crate::udp::Batch;
 const TICK: Duration = Duration::from_millis(100);
 /// System calls that receive before others have their turn.
 const MOST_BATCHES: usize = 16;
+/// Reports of the network that are looked at before others have their turn.
+const MOST_REPORTS: usize = 64;
 /// Trains that one connection sends before others have their turn.
 const MOST_TRAINS: usize = 16;
 
@@ -34,6 +36,14 @@ struct Driver {
     stalled: Vec<Arc<Member>>,
 }
 
+/// However the task ends: a connection and its port know each other, and neither would ever be freed.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.port.give_up(&mut self.wakers);
+        self.wake();
+    }
+}
+
 /// Drives `port` until it is over.
 pub(crate) async fn run(port: Arc<Port>) {
     let train = Train::new(port.udp.local(), port.udp.longest_train());
@@ -44,7 +54,10 @@ pub(crate) async fn run(port: Arc<Port>) {
     while !driver.port.is_over() {
         let port = Arc::clone(&driver.port);
         tokio::select! {
-            _ = port.udp.readable() => driver.receive(),
+            _ = port.udp.readable() => {
+                driver.hear();
+                driver.receive();
+            }
             () = port.wake.notified() => {}
             _ = ticks.tick() => {
                 port.tick(&mut driver.wakers);
@@ -57,6 +70,18 @@ pub(crate) async fn run(port: Arc<Port>) {
 }
 
 impl Driver {
+    /// Reports of the network. Nothing answers them, and no more are looked at than this: the kernel drops what does not fit its queue.
+    fn hear(&mut self) {
+        for _ in 0..MOST_REPORTS {
+            match self.port.udp.trouble() {
+                Ok(Some(trouble)) => self.port.report(&trouble, &mut self.wakers),
+                Ok(None) => {}
+                Err(_) => break,
+            }
+        }
+        self.wake();
+    }
+
     /// Each batch is acknowledged before the next is received: what came together is acknowledged together (libutp's deferred
     /// acknowledgements), and no more than that.
     fn receive(&mut self) {

@@ -43,6 +43,7 @@
 mod buffers;
 mod connection;
 mod driver;
+mod errors;
 mod limits;
 mod options;
 mod port;

@@ -22,6 +22,9 @@ pub struct Options {
     pub min_rto: Span,
     /// Timers are looked at this often; libutp's programs do every 500 ms.
     pub tick: Span,
+    /// A peer that is silent for so long while nothing is under way to it is asked whether it is there, and given up after three
+    /// questions without an answer, 10 s apart or as far as this if that is less; none: never, as libutp.
+    pub silence: Option<Span>,
     /// Payload of a full packet, without a search for what the path carries; none searches (RFC 8899).
     pub packet: Option<u16>,
     /// Bytes written and not acknowledged, per connection.
@@ -47,6 +50,7 @@ impl Default for Options {
             repair: Repair::ByTime,
             min_rto: Span::from_millis(1000),
             tick: Span::from_millis(500),
+            silence: Some(Span::from_secs(120)),
             packet: None,
             send_buffer: 1 << 20,
             receive_buffer: 1 << 20,
@@ -92,6 +96,7 @@ impl Options {
             min_rto: self.min_rto,
             tick: self.tick,
             repair: self.repair,
+            silence: self.silence,
             send_buffer: self.send_buffer as u64,
             receive_buffer: self.receive_buffer,
         }

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::connection::{End, Member};
+use crate::errors::Trouble;
 use crate::limits::Strays;
 use crate::options::Options;
 use crate::stream::UtpStream;
@@ -49,6 +50,8 @@ struct Table {
     /// Established and not accepted yet.
     ready: VecDeque<UtpStream>,
     listeners: usize,
+    /// Nobody drives the port any more.
+    ended: bool,
     strays: Strays,
 }
 
@@ -107,6 +110,9 @@ impl Port {
         let mtu = path_mtu(peer);
         let cc = self.options.control(mtu, rand::rng().random(), now).map_err(io::Error::other)?;
         let mut table = unpoisoned(&self.table);
+        if table.ended {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the port has ended, with its runtime or by abort"));
+        }
         if table.members.len() >= self.options.max_connections {
             let limit = self.options.max_connections;
             return Err(io::Error::new(
@@ -188,6 +194,20 @@ impl Port {
         }
     }
 
+    /// The network reports about a datagram.
+    pub(crate) fn report(&self, trouble: &Trouble, wakers: &mut Vec<Waker>) {
+        let id = trouble.quoted.connection_id;
+        let found = {
+            let table = unpoisoned(&self.table);
+            let own = table.members.get(&(trouble.to, id)).filter(|_| trouble.quoted.kind == Kind::Syn).cloned();
+            own.or_else(|| table.find_by_peers_id(trouble.to, id))
+        };
+        let Some(member) = found else { return };
+        let mut end = member.lock();
+        end.on_report(&trouble.quoted, trouble.report, self.now(), wakers);
+        self.queue(&member, &mut end);
+    }
+
     /// The connection that a SYN opens, if there is somebody to accept it and room.
     fn admit(self: &Arc<Port>, table: &mut Table, from: SocketAddr, syn: &Packet, now: Time) -> Option<Arc<Member>> {
         let wanted = syn.header.kind == Kind::Syn && table.listeners > 0;
@@ -207,6 +227,21 @@ impl Port {
         Some(member)
     }
 
+    /// Nobody drives the port any more: its connections end.
+    pub(crate) fn give_up(&self, wakers: &mut Vec<Waker>) {
+        let (members, ready) = {
+            let mut table = unpoisoned(&self.table);
+            table.half_open.clear();
+            table.ended = true;
+            (std::mem::take(&mut table.members), std::mem::take(&mut table.ready))
+        };
+        for member in members.into_values() {
+            member.lock().give_up(self.now(), wakers);
+        }
+        drop((ready, self.take_due()));
+        self.emptied.notify_waiters();
+    }
+
     /// Timers, and an end to what has ended.
     pub(crate) fn tick(&self, wakers: &mut Vec<Waker>) {
         let now = self.now();
@@ -215,11 +250,16 @@ impl Port {
         let Table { members, half_open, .. } = &mut *table;
         members.retain(|key, member| {
             let mut end = member.lock();
-            end.on_timer(now, wakers);
+            end.rest();
+            // Of ten thousand connections a fifth is due each time.
+            let due = end.protocol.is_check_due(now);
+            if due {
+                end.on_timer(now, wakers);
+            }
             let forgettable = end.protocol.is_forgettable(now);
             if forgettable {
                 half_open.retain(|half_open| half_open != key);
-            } else {
+            } else if due {
                 self.queue(member, &mut end);
             }
             !forgettable
@@ -236,13 +276,16 @@ impl Table {
         let id = packet.header.connection_id;
         match packet.header.kind {
             Kind::Syn => self.members.get(&(from, id.wrapping_add(1))).cloned(),
-            Kind::Reset => self.members.get(&(from, id)).cloned().or_else(|| {
-                let others = [id.wrapping_add(1), id.wrapping_sub(1)];
-                let mut theirs = others.iter().filter_map(|&other| self.members.get(&(from, other)));
-                theirs.find(|member| member.lock().protocol.peer_id() == id).cloned()
-            }),
+            Kind::Reset => self.members.get(&(from, id)).cloned().or_else(|| self.find_by_peers_id(from, id)),
             _ => self.members.get(&(from, id)).cloned(),
         }
+    }
+
+    /// The connection to `peer` whose packets to it carry `id`.
+    fn find_by_peers_id(&self, peer: SocketAddr, id: u16) -> Option<Arc<Member>> {
+        let others = [id.wrapping_add(1), id.wrapping_sub(1)];
+        let mut theirs = others.iter().filter_map(|&other| self.members.get(&(peer, other)));
+        theirs.find(|member| member.lock().protocol.peer_id() == id).cloned()
     }
 
     /// A connection is established: the listener may have it.

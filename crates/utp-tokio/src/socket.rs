@@ -79,7 +79,7 @@ impl UtpSocket {
         self.task.is_finished()
     }
 
-    /// Ends the port at once: nothing is sent any more, and its streams wait for ever.
+    /// Ends the port at once: nothing is sent any more, and its streams fail.
     pub fn abort(self) {
         self.task.abort();
     }

@@ -9,11 +9,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::errors::{self, Trouble};
 use crate::train::Train;
 
 /// Messages per system call, and bytes of each: what GRO may put together.
 const MESSAGES: usize = 8;
 const MESSAGE: usize = 1 << 16;
+/// Reports that may fail one call: what is not sent then is lost like any other datagram.
+const MOST_FAILED: usize = 4;
 
 /// A bound UDP socket.
 #[derive(Debug)]
@@ -56,6 +59,7 @@ impl Udp {
         let _ = socket.set_send_buffer_size(buffer);
         socket.bind(&address.into())?;
         let state = UdpSocketState::new((&socket).into())?;
+        errors::ask_for(&socket);
         let socket = UdpSocket::from_std(socket.into())?;
         let udp = Udp { local: socket.local_addr()?, socket, state };
         // quinn-udp forbids fragments; a uTP packet that is too large for the path cannot be cut again.
@@ -75,8 +79,14 @@ impl Udp {
         }
     }
 
+    /// Something was received, or a report has come.
     pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+        self.socket.ready(Interest::READABLE | Interest::ERROR).await.map(drop)
+    }
+
+    /// The next report; `WouldBlock` if there is none.
+    pub(crate) fn trouble(&self) -> io::Result<Option<Trouble>> {
+        self.socket.try_io(Interest::ERROR, || errors::next(&self.socket))
     }
 
     pub(crate) async fn writable(&self) -> io::Result<()> {
@@ -104,7 +114,9 @@ impl Udp {
             self.forbid_fragments(true)?;
         }
         let transmit = train.transmit();
-        let sent = self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit));
+        let try_send = || self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit));
+        // A report about some other datagram, to whomever, fails the next call instead of the one that it is about.
+        let sent = (0..MOST_FAILED).map(|_| try_send()).find(|sent| !is_report(sent)).unwrap_or(Ok(()));
         if train.probe {
             self.forbid_fragments(false)?;
         }
@@ -120,4 +132,10 @@ impl Udp {
         let _ = self.socket.set_dontfrag_v4(forbid);
         self.socket.set_dontfrag_v6(forbid)
     }
+}
+
+/// Whether what failed a call is a report, and none of its own.
+fn is_report<T>(done: &io::Result<T>) -> bool {
+    let own = [io::ErrorKind::WouldBlock, io::ErrorKind::InvalidInput];
+    done.as_ref().is_err_and(|e| !own.contains(&e.kind()) && e.raw_os_error() != Some(nix::libc::EMSGSIZE))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use lowtide_units::Span;
 use lowtide_utp_tokio::{Options, UtpListener, UtpSocket};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines};
@@ -25,6 +26,15 @@ fn listener() -> (UtpListener, u16) {
     let port = listener.socket().local_addr().expect("bound").port();
     (listener, port)
 }
+
+/// Asks a peer that is silent for half a second whether it is there.
+fn impatient() -> UtpSocket {
+    let options = Options { silence: Some(Span::from_millis(500)), tick: Span::from_millis(100), ..Options::default() };
+    UtpSocket::bind(loopback(0), options).expect("loopback")
+}
+
+/// Long enough for a peer that answers no question to be given up.
+const QUIET: Duration = Duration::from_secs(4);
 
 fn socket() -> UtpSocket {
     UtpSocket::bind(loopback(0), Options::default()).expect("loopback")
@@ -170,6 +180,32 @@ async fn librqbit_utp_receives_what_we_send_and_sends_what_we_receive() {
     .await;
 }
 
+/// A peer that is quiet is not given up, since it answers: neither libutp nor librqbit-utp.
+#[tokio::test]
+async fn quiet_peers_answer_questions() {
+    let theirs = librqbit_utp::UtpSocket::new_udp(loopback(0)).await.expect("loopback");
+    let (accepted, ours) = tokio::join!(theirs.accept(), async {
+        let mut stream = impatient().connect(theirs.bind_addr()).await.expect("connected");
+        stream.write_all(b".").await.expect("written");
+        stream
+    });
+    let (mut accepted, mut ours) = (accepted.expect("accepted"), ours);
+    accepted.read_exact(&mut [0]).await.expect("read");
+    tokio::time::sleep(QUIET).await;
+    ours.write_all(b"there?").await.expect("librqbit-utp is there");
+    accepted.read_exact(&mut [0; 6]).await.expect("read");
+
+    let Some(modules) = installed("node_modules") else { return };
+    let mut peer = Peer::start("node", "libutp.js", &modules, &["listen", "0", "receive", "7"]);
+    let port = peer.says("port").await.parse().expect("a port");
+    let mut stream = impatient().connect(loopback(port)).await.expect("connected");
+    stream.write_all(b".").await.expect("written");
+    tokio::time::sleep(QUIET).await;
+    stream.write_all(b"there?").await.expect("libutp is there");
+    stream.shutdown().await.expect("acknowledged");
+    assert_eq!(peer.says("").await.split(' ').nth(1), Some("7"));
+}
+
 /// A torrent of 100 MB from a libtorrent that speaks uTP alone to one that speaks TCP alone, and the other way round: what is in between
 /// is ours.
 #[tokio::test]
@@ -239,11 +275,17 @@ async fn libtorrent_answers_a_handshake() {
         let mut hello = b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0".to_vec();
         hello.extend(&hash);
         hello.extend(b"-LT0000-lowtide-test");
-        let mut stream = socket().connect(loopback(port)).await.expect("connected");
+        let mut stream = impatient().connect(loopback(port)).await.expect("connected");
         stream.write_all(&hello).await.expect("written");
         let mut answer = [0; 68];
         stream.read_exact(&mut answer).await.expect("an answer");
         assert_eq!((&answer[..20], &answer[28..48]), (&hello[..20], &hash[..]));
+        tokio::time::sleep(QUIET).await;
+        // What it says of its pieces is none of ours; an error would be.
+        let mut rest = vec![0; 1 << 16];
+        while let Ok(read) = tokio::time::timeout(Duration::from_millis(100), stream.read(&mut rest)).await {
+            assert!(read.expect("libtorrent is there") > 0, "it closed");
+        }
     })
     .await;
 }

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use lowtide_cc::{Params, Span, Start, Time, registry};
-use lowtide_utp::{Config, Connection, Header, Kind, Open, Packet, PathMtu, Placement, Repair, Sack, State};
+use lowtide_utp::{Config, Connection, Header, Kind, Open, Packet, PathMtu, Placement, Repair, Report, Sack, State};
 
 /// xorshift64*.
 struct Random(u64);
@@ -39,6 +39,8 @@ struct Life {
     ours: u16,
     theirs: u16,
     sent: u64,
+    /// Some packet of ours, for reports to quote.
+    quoted: Header,
     ended: bool,
 }
 
@@ -53,6 +55,7 @@ impl Life {
         let config = Config {
             path_mtu: (random.below(2) == 0).then_some(PathMtu::IPV4),
             repair: if random.below(2) == 0 { Repair::Once } else { Repair::ByTime },
+            silence: (random.below(2) == 0).then(|| Span::from_millis(random.below(60_000))),
             receive_buffer: 1 << (11 + random.below(10)),
             ..Config::default()
         };
@@ -67,7 +70,20 @@ impl Life {
             let header = Header { kind: Kind::Syn, seq: theirs, connection_id: random.next() as u16, ..Header::default() };
             Connection::accept(config, cc, &Packet { header, ..Packet::default() }, seq, now)
         };
-        Life { connection, random, now, config, written: 0, unread: 0, held: 0, ours: seq, theirs, sent: 0, ended: false }
+        Life {
+            connection,
+            random,
+            now,
+            config,
+            written: 0,
+            unread: 0,
+            held: 0,
+            ours: seq,
+            theirs,
+            sent: 0,
+            quoted: Header::default(),
+            ended: false,
+        }
     }
 
     fn datagram(&mut self) -> Vec<u8> {
@@ -129,6 +145,15 @@ impl Life {
             8 if self.random.below(30) == 0 => self.connection.shutdown(),
             9 if self.random.below(60) == 0 => self.connection.close(),
             10..14 => self.connection.on_timer(self.now),
+            14 if self.random.below(4) == 0 => {
+                let noise = self.random.below(3) == 0;
+                let seq = if noise { self.random.next() as u16 } else { self.quoted.seq };
+                let report = match self.random.below(8) {
+                    0 => Report::Unreachable,
+                    _ => Report::TooLarge(self.random.below(1500) as u16),
+                };
+                self.connection.on_report(&Header { seq, ..self.quoted }, report, self.now);
+            }
             _ => {
                 let bytes = self.datagram();
                 if let Ok((packet, payload)) = Packet::decode(&bytes) {
@@ -169,8 +194,11 @@ impl Life {
             self.sent += 1;
             assert!(packets <= 1100, "more than everything leaves at once");
             let Packet { header, payload, .. } = transmit.packet;
+            if self.random.below(8) == 0 {
+                self.quoted = header;
+            }
             assert!(transmit.packet.bytes() <= 1402);
-            if payload > 0 {
+            if payload > 0 && !transmit.question {
                 assert!(transmit.offset >= self.connection.kept_from(), "what was forgotten leaves again");
                 assert!(transmit.offset + u64::from(payload) <= self.written, "what was never written leaves");
             }

@@ -17,6 +17,9 @@ pub struct Config {
     pub tick: Span,
     /// What happens to a retransmission that is lost.
     pub repair: Repair,
+    /// A peer of which nothing was heard for this long, and to which nothing is under way, is asked whether it is there; none: never, as
+    /// libutp.
+    pub silence: Option<Span>,
     /// Bytes in flight at most (opt_sndbuf).
     pub send_buffer: u64,
     /// Bytes of the receive buffer (opt_rcvbuf).
@@ -40,6 +43,7 @@ impl Default for Config {
             min_rto: Span::from_millis(1000),
             tick: Span::from_millis(500),
             repair: Repair::Once,
+            silence: None,
             send_buffer: 1 << 20,
             receive_buffer: 1 << 20,
         }

@@ -7,6 +7,7 @@
 mod arrive;
 mod leave;
 mod open;
+mod report;
 mod timeout;
 
 use lowtide_cc::{Controller, Snapshot};
@@ -22,6 +23,7 @@ use crate::mtu::Search;
 use crate::outgoing::Outgoing;
 use crate::rto::Timer;
 pub use open::Open;
+pub use report::Report;
 
 /// A retransmitted FIN comes after 1 s at the earliest and after 3 s again (the peer's timeout, and its tick of 500 ms).
 const LINGER: Span = Span::from_secs(4);
@@ -50,9 +52,12 @@ pub enum Failure {
     /// The peer reset an established connection.
     #[error("reset by the peer")]
     Reset,
-    /// The peer answered the SYN with a reset.
+    /// The peer answered the SYN with a reset, or the network with a report that nobody listens.
     #[error("refused by the peer")]
     Refused,
+    /// The network reported for a while that nobody listens on the peer's port any more.
+    #[error("the peer's port is closed")]
+    Unreachable,
     /// The host gave up.
     #[error("given up")]
     Aborted,
@@ -80,6 +85,8 @@ pub struct Transmit {
     pub again: bool,
     /// It must not be fragmented: it asks what the path carries. Others may be, since a packet cannot be cut again.
     pub probe: bool,
+    /// It asks whether the peer is there: its payload is a byte of no meaning, and none of the stream.
+    pub question: bool,
 }
 
 /// Counters of one connection.
@@ -130,6 +137,13 @@ pub struct Connection {
     ack_due: bool,
     keep_alive_due: bool,
     close_reason: Option<u16>,
+    /// A packet of the peer's came last; since then it was asked so often whether it is there, last then.
+    heard: Time,
+    asked: u32,
+    asked_at: Time,
+    ask_due: bool,
+    /// The network says since then that nobody listens on the peer's port.
+    unreachable: Option<Time>,
     opened: Time,
     closed: Time,
     checked: Time,

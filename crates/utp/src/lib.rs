@@ -16,6 +16,6 @@ mod rto;
 mod seq;
 
 pub use config::{Config, Repair};
-pub use connection::{Arrival, Connection, Failure, Open, Placement, State, Stats, Transmit};
+pub use connection::{Arrival, Connection, Failure, Open, Placement, Report, State, Stats, Transmit};
 pub use header::{DecodeError, Header, Kind, Packet, Sack};
 pub use mtu::PathMtu;

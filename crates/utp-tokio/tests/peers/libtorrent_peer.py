@@ -1,6 +1,7 @@
 """libtorrent as a peer, over uTP alone or TCP alone: seeds the torrent of a file of so many bytes, or fetches it from one address.
 
 python3 libtorrent_peer.py MODULES FOLDER (utp|tcp) (seed BYTES | fetch HOST PORT)
+HOST is where it listens, loopback by default; LIMIT_S how long it lives.
 Prints `port N`, then the sha256 of the file: at once when it seeds, when it is whole when it fetches.
 """
 
@@ -16,8 +17,9 @@ import libtorrent as lt  # noqa: E402
 
 folder, transport, role = sys.argv[2:5]
 tcp = transport == "tcp"
+host, limit = os.environ.get("HOST", "127.0.0.1"), float(os.environ.get("LIMIT_S", "50"))
 session = lt.session({
-    "listen_interfaces": "127.0.0.1:0",
+    "listen_interfaces": host + ":0",
     "enable_outgoing_tcp": tcp, "enable_incoming_tcp": tcp,
     "enable_outgoing_utp": not tcp, "enable_incoming_utp": not tcp,
     "enable_dht": False, "enable_lsd": False, "enable_upnp": False, "enable_natpmp": False,
@@ -61,16 +63,18 @@ if role == "seed":
     with open(torrent, "wb") as file:
         file.write(lt.bencode(made.generate()))
     handle = add(lt.torrent_info(torrent), folder, True)
+    while not handle.status().is_seeding:  # before, it closes who asks for the torrent
+        time.sleep(0.02)
     print("sha256", sha256(name), flush=True)
     port()
-    time.sleep(100)
+    time.sleep(2 * limit)
 else:
     where = os.path.join(folder, "fetched-" + transport)
     os.makedirs(where, exist_ok=True)
     handle = add(lt.torrent_info(torrent), where, False)
     port()
     handle.connect_peer((sys.argv[5], int(sys.argv[6])))
-    end = time.time() + 50
+    end = time.time() + limit
     while not handle.status().is_seeding:
         if time.time() > end:
             sys.exit(f"not whole: {handle.status().progress:.3f} of it, {handle.status().num_peers} peers")

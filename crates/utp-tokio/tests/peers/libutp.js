@@ -4,6 +4,8 @@ const [modules, how, port, what, bytes] = process.argv.slice(2)
 const utp = require(modules + '/utp-native')
 const crypto = require('crypto')
 
+// HOST: where it listens or connects, loopback by default.
+const host = process.env.HOST || '127.0.0.1'
 // NO_HASH: bytes and seconds instead, for who measures.
 const measures = process.env.NO_HASH
 let began = 0
@@ -47,7 +49,7 @@ function use (stream) {
 
 if (how === 'listen') {
   const server = utp.createServer({ allowHalfOpen: true }, use)
-  server.listen(Number(port), '127.0.0.1', () => console.log('port', server.address().port))
+  server.listen(Number(port), host, () => console.log('port', server.address().port))
 } else {
-  use(utp.connect(Number(port), '127.0.0.1', { allowHalfOpen: true }))
+  use(utp.connect(Number(port), host, { allowHalfOpen: true }))
 }

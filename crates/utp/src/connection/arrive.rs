@@ -26,6 +26,7 @@ impl Connection {
         if self.is_over() || !self.could_have_come(packet) {
             return Arrival::default();
         }
+        (self.heard, self.asked, self.unreachable) = (now, 0, None);
         self.close_reason = packet.close_reason.or(self.close_reason);
         let arrival = match header.kind {
             Kind::Reset => self.on_reset(),

@@ -18,6 +18,9 @@ impl Connection {
         if self.ack_due {
             return Some(self.unnumbered(self.incoming.last(), now));
         }
+        if std::mem::take(&mut self.ask_due) {
+            return Some(self.question(now));
+        }
         // An old acknowledgement, so that it cannot be taken for a duplicate one.
         std::mem::take(&mut self.keep_alive_due).then(|| self.unnumbered(self.incoming.last().wrapping_sub(1), now))
     }
@@ -34,8 +37,7 @@ impl Connection {
 
     /// Whether the windows refuse another full packet; that they did, and when, is remembered.
     fn refuses_packet(&mut self, now: Time) -> bool {
-        let most = self.cc.cwnd().min(self.config.send_buffer).min(self.peer_window);
-        let refuses = self.out.is_full() || self.out.in_flight() + u64::from(self.packet()) > most;
+        let refuses = self.out.is_full() || self.out.in_flight() + u64::from(self.packet()) > self.most_in_flight();
         if refuses {
             self.limited = true;
             self.limited_at = Some(now);
@@ -48,8 +50,10 @@ impl Connection {
         if self.state != State::Connected || self.fin_sent {
             return None;
         }
-        let full = self.packet();
-        let len = (self.written - self.cut).min(u64::from(full)) as u16;
+        let unsent = self.written - self.cut;
+        let probe = self.probe(unsent);
+        let full = probe.unwrap_or(self.packet());
+        let len = unsent.min(u64::from(full)) as u16;
         // Nagle: a short packet waits while others are outstanding, unless nothing can come to fill it.
         let waits = len < full && !self.out.is_empty() && !self.closing;
         if (len == 0 && !self.closing) || waits || self.refuses_packet(now) {
@@ -61,10 +65,29 @@ impl Connection {
         self.fin_sent = len == 0;
         let seq = self.out.push(if len == 0 { Kind::Fin } else { Kind::Data }, len, self.cut);
         self.cut += u64::from(len);
-        if self.mtu.as_mut().is_some_and(|mtu| mtu.send(seq, HEADER_BYTES as u16 + len)) {
+        if let Some(mtu) = self.mtu.as_mut().filter(|_| probe.is_some()) {
+            mtu.send(seq);
             self.out.set_probe(seq);
         }
         Some(seq)
+    }
+
+    /// Payload of the probe of the path's MTU that is due, if there is as much to send and the windows take it.
+    fn probe(&self, unsent: u64) -> Option<u16> {
+        let payload = self.mtu.as_ref()?.due()? - HEADER_BYTES as u16;
+        let fits = self.out.in_flight() + u64::from(payload) <= self.most_in_flight();
+        (unsent >= u64::from(payload) && fits).then_some(payload)
+    }
+
+    fn most_in_flight(&self) -> u64 {
+        self.cc.cwnd().min(self.config.send_buffer).min(self.peer_window)
+    }
+
+    /// An old packet, which the peer acknowledges if it is there. It has a byte of payload: librqbit-utp takes none without, as did some
+    /// TCPs (RFC 9293, sec. 3.8.4).
+    fn question(&mut self, now: Time) -> Transmit {
+        let header = Header { kind: Kind::Data, seq: self.out.next().wrapping_sub(1), ..self.header(now) };
+        Transmit { packet: Packet { header, payload: 1, ..Packet::default() }, offset: 0, again: true, probe: false, question: true }
     }
 
     fn numbered(&mut self, seq: u16, now: Time) -> Option<Transmit> {
@@ -74,13 +97,13 @@ impl Connection {
         let id = if sent.kind == Kind::Syn { self.ids.0 } else { self.ids.1 };
         let header = Header { kind: sent.kind, connection_id: id, seq, ..self.header(now) };
         let packet = Packet { header, payload: sent.len, ..Packet::default() };
-        Some(Transmit { packet, offset: sent.offset, again, probe: sent.probe && !again })
+        Some(Transmit { packet, offset: sent.offset, again, probe: sent.probe && !again, question: false })
     }
 
     pub(super) fn unnumbered(&mut self, ack: u16, now: Time) -> Transmit {
         let header = Header { kind: Kind::State, seq: self.out.next(), ack, ..self.header(now) };
         let sack = self.incoming.sack().filter(|_| ack == self.incoming.last());
-        Transmit { packet: Packet { header, sack, ..Packet::default() }, offset: 0, again: false, probe: false }
+        Transmit { packet: Packet { header, sack, ..Packet::default() }, offset: 0, again: false, probe: false, question: false }
     }
 
     /// What all packets that leave now have in common; whatever leaves acknowledges.

@@ -12,6 +12,11 @@ const MOST_SYN_TIMEOUTS: u32 = 2;
 const KEEP_ALIVE: Span = Span::from_secs(29);
 /// libutp waits for ever for the first data of a connection that it accepted (its `rto_timeout` stays 0).
 const MOST_HALF_OPEN: Span = Span::from_secs(10);
+/// A silent peer is asked so often, this far apart at most, before it is given up.
+const MOST_ASKED: u32 = 3;
+const ASK_AGAIN: Span = Span::from_secs(10);
+/// Timeouts in a row after which the path may have come to carry less (MAX_PROBES, RFC 8899, sec. 4.3).
+const DOUBTED: u32 = 3;
 /// PACKET_SIZE: what a window of zero is taken for in the end.
 const PROBE_WINDOW: u64 = 1435;
 
@@ -19,6 +24,11 @@ impl Connection {
     /// When [`on_timer`](Connection::on_timer) is due: one tick after the host was last active.
     pub fn deadline(&self) -> Option<Time> {
         (!self.is_over()).then(|| self.woken + self.config.tick)
+    }
+
+    /// Whether [`on_timer`](Connection::on_timer) would look at the timers now, for hosts that look at many connections.
+    pub fn is_check_due(&self, now: Time) -> bool {
+        !self.is_over() && now.since(self.checked) >= self.config.tick
     }
 
     /// The deadline has come.
@@ -47,10 +57,27 @@ impl Connection {
         }
         if self.state == State::SynReceived && self.age(now) >= MOST_HALF_OPEN {
             self.state = State::Failed(Failure::TimedOut);
+        } else if self.is_unreachable(now) {
+            self.state = State::Failed(Failure::Unreachable);
         } else if self.timer.is_due(now) {
             self.time_out(now);
         }
+        self.ask(now);
         self.keep_alive_due = self.state == State::Connected && now.since(self.last_sent) >= KEEP_ALIVE;
+    }
+
+    /// libutp keeps a connection whose peer has vanished for ever if nothing is to be sent. A packet with an old number must be
+    /// acknowledged, as TCP's keep-alives are (RFC 9293, sec. 3.8.4).
+    fn ask(&mut self, now: Time) {
+        let Some(silence) = self.config.silence.filter(|_| self.state == State::Connected && self.out.is_empty()) else { return };
+        if now.since(self.heard) < silence || (self.asked > 0 && now.since(self.asked_at) < ASK_AGAIN.min(silence)) {
+            return;
+        }
+        if self.asked >= MOST_ASKED {
+            self.state = State::Failed(Failure::TimedOut);
+            return;
+        }
+        (self.asked, self.asked_at, self.ask_due) = (self.asked + 1, now, true);
     }
 
     fn time_out(&mut self, now: Time) {
@@ -72,9 +99,16 @@ impl Connection {
             self.fast_timeout = true;
             self.recover = self.out.next();
             self.stats.timeouts += 1;
+            self.doubt_path();
             // The oldest leaves whatever the windows say.
             self.out.queue(self.out.first());
         }
+    }
+
+    fn doubt_path(&mut self) {
+        let Some(mtu) = self.mtu.as_mut().filter(|_| self.timer.count() == DOUBTED) else { return };
+        mtu.doubt();
+        self.cc.on_mss(u32::from(self.packet()));
     }
 
     /// A probe of the path's MTU that nothing else went with: too large, and no sign of congestion.

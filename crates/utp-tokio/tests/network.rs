@@ -1,0 +1,105 @@
+//! What the network says of datagrams that did not arrive, and peers that vanish: on loopback, with real ICMP.
+#![expect(clippy::disallowed_methods, reason = "how long a failure takes is what is tested")]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use lowtide_units::Span;
+use lowtide_utp_tokio::{Options, UtpListener, UtpSocket, UtpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn any(v6: bool) -> SocketAddr {
+    if v6 { SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 0)) } else { SocketAddr::from(([127, 0, 0, 1], 0)) }
+}
+
+/// A port where nobody listens.
+fn closed_port(v6: bool) -> SocketAddr {
+    UdpSocket::bind(any(v6)).and_then(|socket| socket.local_addr()).expect("loopback")
+}
+
+async fn connected(options: Options) -> (UtpSocket, UtpStream, UtpListener, UtpStream) {
+    let mut listener = UtpListener::bind(any(false), options.clone()).expect("loopback");
+    let socket = UtpSocket::bind(any(false), options).expect("loopback");
+    let address = listener.socket().local_addr().expect("bound");
+    let (ours, theirs) = tokio::join!(socket.connect(address), listener.accept());
+    (socket, ours.expect("connected"), listener, theirs.expect("accepted"))
+}
+
+/// Without ICMP it takes 21 s.
+#[tokio::test]
+async fn a_port_where_nobody_listens_refuses_at_once() {
+    for v6 in [false, true] {
+        let socket = UtpSocket::bind(any(v6), Options::default()).expect("loopback");
+        let began = Instant::now();
+        let error = socket.connect(closed_port(v6)).await.expect_err("nobody listens");
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused, "{error}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+}
+
+/// A datagram that is refused makes the socket's next call fail, which may be for somebody else: nothing of that one is lost.
+#[tokio::test]
+async fn reports_about_one_peer_harm_no_other() {
+    let (socket, mut ours, _listener, mut theirs) = connected(Options::default()).await;
+    for _ in 0..50 {
+        // Both are due at once, the SYN first.
+        let (refused, written) = tokio::join!(socket.connect(closed_port(false)), ours.write_all(&[7; 100]));
+        assert!(refused.is_err());
+        written.expect("written");
+        theirs.read_exact(&mut [0; 100]).await.expect("read");
+    }
+    assert_eq!(ours.info().stats.retransmits, 0, "{:?}", ours.info());
+}
+
+/// The peer's port is gone: what is sent there is refused by its host, and the connection ends long before its timeouts would.
+#[tokio::test]
+async fn a_peer_whose_port_is_gone_is_given_up_after_seconds() {
+    let (_socket, mut ours, listener, theirs) = connected(Options::default()).await;
+    // Nothing of the port is driven any more, and its socket closes with the last that knows it.
+    let port = listener.socket().clone();
+    drop(listener);
+    let address = port.local_addr().expect("bound");
+    port.abort();
+    drop(theirs);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    UdpSocket::bind(address).expect("the port is free again");
+    let began = Instant::now();
+    let error = async {
+        loop {
+            ours.write_all(&[1; 1000]).await?;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let Err::<(), std::io::Error>(error) = error.await else { unreachable!("it writes for ever") };
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+/// A peer that is there answers a question; one whose host has gone without a word is given up.
+#[tokio::test]
+async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
+    let options = Options { silence: Some(Span::from_millis(500)), tick: Span::from_millis(100), ..Options::default() };
+    let (_socket, mut ours, _listener, mut theirs) = connected(options.clone()).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    ours.write_all(b"there?").await.expect("connected");
+    theirs.read_exact(&mut [0; 6]).await.expect("connected");
+
+    // A bare socket answers the SYN and nothing more.
+    let silent = UdpSocket::bind(any(false)).expect("loopback");
+    let address = silent.local_addr().expect("bound");
+    let answer = tokio::task::spawn_blocking(move || {
+        let mut bytes = [0; 1500];
+        let (n, from) = silent.recv_from(&mut bytes).expect("a SYN");
+        let (syn, _) = lowtide_utp::Packet::decode(&bytes[..n]).expect("a SYN");
+        let header = lowtide_utp::Header { kind: lowtide_utp::Kind::State, ack: syn.header.seq, window: 1 << 20, ..syn.header };
+        let mut answer = Vec::new();
+        lowtide_utp::Packet { header, ..lowtide_utp::Packet::default() }.encode_head(&mut answer);
+        silent.send_to(&answer, from).expect("sent");
+        silent
+    });
+    let socket = UtpSocket::bind(any(false), options).expect("loopback");
+    let mut stream = socket.connect(address).await.expect("connected");
+    let _silent = answer.await.expect("answered");
+    let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut [0])).await.expect("given up");
+    assert_eq!(read.expect_err("nobody is there").kind(), std::io::ErrorKind::TimedOut);
+}
