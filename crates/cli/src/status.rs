@@ -54,6 +54,9 @@ fn one(group: &Group) -> String {
         _ => line(["from/to", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned)),
     };
     group.flows.iter().for_each(|f| text += &line(cells(f)));
+    if group.sending.connections_open_before > 0 {
+        text += &format!("  {} connection(s) were open before: what they receive does NOT yield\n", group.sending.connections_open_before);
+    }
     if group.connections_left_alone > 0 {
         text += &format!("  {} connection(s) did NOT yield: {}\n", group.connections_left_alone, group.left_alone);
     }

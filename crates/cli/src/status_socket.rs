@@ -115,6 +115,8 @@ pub struct Sending {
     pub controls_refused: u64,
     /// Connections that could not be given the control.
     pub connections_left_alone: u64,
+    /// Connections of `--pid` that were open before: only what they send yields.
+    pub connections_open_before: u64,
 }
 
 /// A request beside a download is no upload, nor is a reply beside an upload a download: less than one part in so many of the

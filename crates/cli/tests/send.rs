@@ -90,6 +90,116 @@ fn a_connection_that_is_open_is_taken_over_with_its_process_and_given_back() {
     assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {other} 1000"), "what it asked for, and what it had");
 }
 
+/// Its socket was made in another group, whose packets the group's receiving programs do not see.
+#[test]
+fn what_a_joined_connection_receives_does_not_yield_and_the_closing_line_says_so() {
+    if !can_manage("what_a_joined_connection_receives_does_not_yield_and_the_closing_line_says_so") {
+        return;
+    }
+    let (mut ends, mut input) = both_ends(&["env"]);
+    ends.line();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("told.json").display().to_string();
+    let run = Running::of(&mut lowtide(&["run", "--pid", &ends.child.id().to_string(), "--json", &file]));
+    let name = format!("lowtide_{}", run.child.id());
+    assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), ask(&mut ends, &mut input, "").starts_with(&name)).1));
+    run.kill("-INT");
+    assert_eq!(run.code(), Some(0));
+    let told: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("written")).expect("JSON");
+    assert_eq!(told["sent"]["connections_open_before"], 2, "both ends: {told}");
+    assert_eq!((&told["connections"], &told["acks_lowered"]), (&0.into(), &0.into()), "{told}");
+}
+
+/// A connection that is open in the group before it is managed.
+#[test]
+fn connections_of_a_cgroup_are_taken_over_and_given_back() {
+    if !can_manage("connections_of_a_cgroup_are_taken_over_and_given_back") {
+        return;
+    }
+    let group = Group::new();
+    let procs = group.0.join("cgroup.procs").display().to_string();
+    let (mut ends, mut input) = both_ends(&["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &procs]);
+    let before = ends.line();
+    let run = Running::of(&mut lowtide(&["run", "--cgroup", &group.0.display().to_string()]));
+    let name = format!("lowtide_{}", run.child.id());
+    let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "") == format!("{name} {name} 1000");
+    assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), taken(&mut ends, &mut input)).1));
+    run.kill("-INT");
+    assert_eq!(run.code(), Some(0));
+    assert_eq!(ask(&mut ends, &mut input, ""), format!("{before} 1000"));
+    drop(input);
+    assert_eq!(ends.code(), Some(0));
+}
+
+/// Both ends of a connection; after a line on its input it sends 300 kB and prints the congestion window in segments (tcp_info).
+const WINDOW: &str = r#"
+use Socket; $| = 1;
+socket(my $l, AF_INET, SOCK_STREAM, 6); bind($l, sockaddr_in(0, INADDR_LOOPBACK)); listen($l, 1);
+socket(my $c, AF_INET, SOCK_STREAM, 6); connect($c, getsockname($l)); accept(my $a, $l);
+print "open\n";
+while (<STDIN>) {
+    if (!fork) { my ($got, $b) = 0; while ($got < 300000) { $got += sysread($a, $b, 65536) } exit }
+    syswrite($c, 'x' x 100000) for 1 .. 3; wait;
+    print unpack('x80 L', getsockopt($c, 6, 11)), "\n";
+}
+"#;
+
+/// LEDBAT++ widens its window on loopback by a sixteenth of what is acknowledged, here 200 segments; Reno by all of it.
+#[test]
+fn a_control_whose_owner_was_killed_acts_as_reno_after_five_seconds() {
+    if !can_manage("a_control_whose_owner_was_killed_acts_as_reno_after_five_seconds") {
+        return;
+    }
+    let window = |kill: bool| -> u32 {
+        let script = "ip link set lo mtu 1500 up && exec \"$0\" run -- perl -e \"$1\"";
+        let words = ["unshare", "-n", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide"), WINDOW];
+        let mut running = Running::of(Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()));
+        let mut input = running.child.stdin.take().expect("piped");
+        assert_eq!(running.line(), "open");
+        if kill {
+            running.kill("-KILL");
+            running.child.wait().expect("it ends");
+            thread::sleep(Duration::from_millis(5_500));
+        }
+        ask(&mut running, &mut input, "go").parse().expect("a number")
+    };
+    let (owned, orphaned) = (window(false), window(true));
+    assert!(orphaned > 40 && owned < 20, "{owned} segments with an owner, {orphaned} without");
+}
+
+/// `dist/lowtide-cc.service`: systemd takes it, and what it runs does what it says.
+#[test]
+fn the_unit_that_loads_the_controls_at_boot_is_right() {
+    let test = "the_unit_that_loads_the_controls_at_boot_is_right";
+    if !can_manage(test) {
+        return;
+    }
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        return lowtide_testing::skip(test, "there is no systemd-analyze: apt-get install systemd");
+    }
+    let unit = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/lowtide-cc.service")).expect("it is there");
+    let unit = unit.replace("/usr/local/bin/lowtide", env!("CARGO_BIN_EXE_lowtide"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("lowtide-cc.service");
+    fs::write(&file, &unit).expect("written");
+    let verdict = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output().expect("it starts");
+    assert!(verdict.status.success() && verdict.stderr.is_empty(), "{}", String::from_utf8_lossy(&verdict.stderr));
+    let line = |key: &str| unit.lines().find_map(|l| l.strip_prefix(key)).expect("a line").to_owned();
+    let script = format!(
+        "mount -t bpf bpf /sys/fs/bpf && {} >/dev/null && cat /proc/sys/net/ipv4/tcp_available_congestion_control && {} >/dev/null && \
+         cat /proc/sys/net/ipv4/tcp_available_congestion_control",
+        line("ExecStart="),
+        line("ExecStop=")
+    );
+    let done = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().expect("unshare starts");
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let [loaded, unloaded] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}{}", String::from_utf8_lossy(&done.stderr)) };
+    for known in lowtide_kernel::controls::KNOWN {
+        let has = |all: &str| all.split(' ').any(|name| name == known.name);
+        assert!(has(loaded) && !has(unloaded), "{}: {said}", known.name);
+    }
+}
+
 /// A group that outlives the run.
 struct Group(std::path::PathBuf);
 

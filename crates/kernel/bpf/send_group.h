@@ -160,9 +160,13 @@ int take_over(struct bpf_iter__tcp *ctx)
 	struct send_totals *g = totals();
 	struct origin *origin;
 	struct tcp_sock *tp;
+	int is_member;
 
 	tp = c ? (struct tcp_sock *)bpf_skc_to_tcp_sock(c) : 0;
-	if (!tp || !is_connection(c) || !(is_in_group((struct sock *)tp) || has_joined((struct sock *)tp)))
+	if (!tp || !is_connection(c))
+		return 0;
+	is_member = is_in_group((struct sock *)tp);
+	if (!is_member && !has_joined((struct sock *)tp))
 		return 0;
 	name_of(tp, before);
 	if (is_a_runs(before))
@@ -170,6 +174,8 @@ int take_over(struct bpf_iter__tcp *ctx)
 	own_name(ours);
 	bpf_get_socket_cookie(tp);
 	origin = bpf_sk_storage_get(&send_origins, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (g && origin && !is_member && !origin->control[0])
+		g->joined++;
 	if (origin) // Also what it has asked for since it was taken over: it gets that when the group ends.
 		__builtin_memcpy(origin->control, before, sizeof(before));
 	if ((!origin || bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, ours, sizeof(ours))) && g)

@@ -41,6 +41,7 @@ struct send_totals {
 	u64 yielded;                       // ns
 	u64 refused;                       // the program asked for a control of its own
 	u64 unmanaged;                     // connections that the kernel did not let have ours
+	u64 joined;                        // connections made in another group, whose process has joined this one
 };
 
 #endif

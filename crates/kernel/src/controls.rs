@@ -176,7 +176,7 @@ impl Known {
             let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
             let key = 0u32.to_ne_bytes();
             let value = map.lookup(&key, MapFlags::ANY).ok().flatten().unwrap_or_default();
-            if value.windows(send_wire::NAME_BYTES).any(|w| w == send_wire::name(self.name)) {
+            if send_wire::has_name(&value, self.name) {
                 let _gone = map.delete(&key);
             }
         }

@@ -64,4 +64,7 @@ pub struct SendTotals {
     pub refused: u64,
     /// Connections that could not be given the control.
     pub unmanaged: u64,
+    /// Connections that were open when their process joined: they belong to the group they were made in, and no program of this one sees what
+    /// they receive.
+    pub joined: u64,
 }

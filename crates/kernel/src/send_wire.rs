@@ -33,7 +33,7 @@ pub(crate) const NAME_BYTES: usize = 16;
 
 /// `struct send_totals`: so many 64-bit counters.
 #[cfg(test)]
-const TOTALS: usize = 11;
+const TOTALS: usize = 12;
 
 /// What `struct send_config` says.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,11 @@ pub(crate) fn name(name: &str) -> [u8; NAME_BYTES] {
     let mut bytes = [0; NAME_BYTES];
     bytes.iter_mut().take(NAME_BYTES - 1).zip(name.bytes()).for_each(|(to, from)| *to = from);
     bytes
+}
+
+/// Whether the kernel's `struct tcp_congestion_ops` somewhere in `value` has that name: what is before it is no letter of a longer one.
+pub(crate) fn has_name(value: &[u8], name: &str) -> bool {
+    value.windows(NAME_BYTES + 1).any(|w| w[0] == 0 && w[1..] == self::name(name))
 }
 
 /// The process of the run whose control has that name, as the kernel keeps it.
@@ -125,6 +130,7 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>], open: &[SendSnapshot]) -> SendTotals {
         yielded: Span::from_nanos(sum(8)),
         refused: sum(9),
         unmanaged: sum(10),
+        joined: sum(11),
     }
 }
 
@@ -156,6 +162,13 @@ mod tests {
         ];
         assert_eq!(c, rust.map(|n| n as u64));
         assert_ne!(lowtide_window::CONTROLS.len(), 0); // links the native code
+    }
+
+    /// Before Linux 6.4 unloading `lowtide` took `lt_lowtide` with it.
+    #[test]
+    fn a_name_that_ends_like_another_is_not_the_other() {
+        let value = [&[0u8; 9][..], &name("lt_lowtide"), &[0; 40]].concat();
+        assert!(has_name(&value, "lt_lowtide") && !has_name(&value, "lowtide"));
     }
 
     #[test]

@@ -109,6 +109,7 @@ impl Managed {
             undone: totals.undone,
             controls_refused: totals.refused,
             connections_left_alone: totals.unmanaged,
+            connections_open_before: totals.joined,
         }
     }
 

@@ -122,6 +122,9 @@ impl fmt::Display for Summary {
         if self.sent.connections_left_alone > 0 {
             write!(f, "; {} connection(s) kept their own congestion control", self.sent.connections_left_alone)?;
         }
+        if self.sent.connections_open_before > 0 {
+            write!(f, "; {} connection(s) were open before: what they received did NOT yield", self.sent.connections_open_before)?;
+        }
         match self.connections_left_alone {
             0 => Ok(()),
             n => write!(f, "; {n} connection(s) did NOT yield: {}", self.left_alone),
