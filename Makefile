@@ -42,6 +42,7 @@ bench: build    ## what it reaches and what it costs: the laboratory (40 minutes
 	scripts/bench-receive
 	scripts/bench-send
 	scripts/bench-cost
+	scripts/bench-start
 
 clean:          ## what was built and what was measured
 	cargo clean

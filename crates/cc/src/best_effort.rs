@@ -3,6 +3,7 @@
 pub mod bbr;
 pub mod bbr1;
 pub mod bbr2;
+pub mod bbr3;
 pub mod bic;
 pub mod cubic;
 pub mod cubic_rfc9438;

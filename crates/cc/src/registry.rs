@@ -1,7 +1,7 @@
 //! The one list of algorithms: a name, as the field and scenario files write it, to its constructor.
 
 use crate::best_effort::{
-    bbr1, bbr2, bic, cubic, cubic_rfc9438, dctcp, highspeed, htcp, hybla, illinois, newreno, scalable, vegas, veno, westwood, yeah,
+    bbr1, bbr2, bbr3, bic, cubic, cubic_rfc9438, dctcp, highspeed, htcp, hybla, illinois, newreno, scalable, vegas, veno, westwood, yeah,
 };
 use crate::controller::{Controller, Start};
 use crate::params::{ParamError, Params};
@@ -181,6 +181,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::BestEffort,
         preset: "",
         construct: bbr2::build,
+    },
+    Algorithm {
+        name: "bbr3",
+        summary: "BBR version 3: version 2 that probes until its rate no longer grows, and drains more gently",
+        source: "google/bbr tcp_bbr.c (v3), without ECN",
+        kind: Kind::BestEffort,
+        preset: "",
+        construct: bbr3::build,
     },
 ];
 

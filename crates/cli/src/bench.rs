@@ -3,11 +3,12 @@
 
 mod measured;
 mod show;
+mod side_by_side;
 mod suite;
 mod values;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -23,8 +24,9 @@ use crate::stdout;
 /// Measure a suite in the laboratory and set it beside what it must reach
 ///
 /// A suite is a folder of `bench/`: `receive` is what `lowtide run` does to others and for itself, `link` is how exact the
-/// laboratory is, `utp` is uTP, real beside simulated. Each row is run several times on real network stacks; a run that the host stalled is repeated, and if it stays
-/// so it is marked and left out. Needs root.
+/// laboratory is, `utp` is uTP, real beside simulated; `scavenger` sets controls side by side in the simulator, `scavenger/lab` on real
+/// network stacks. In the laboratory each row is run several times; a run that the host stalled is repeated, and if it stays
+/// so it is marked and left out. The laboratory needs root.
 #[derive(clap::Args)]
 pub struct Args {
     /// The suite
@@ -35,12 +37,15 @@ pub struct Args {
     /// Seconds of each run that count, after the scenario's own warm-up
     #[arg(long, value_name = "N")]
     seconds: Option<f64>,
-    /// Runs a row
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    runs: u32,
-    /// Runs at a time; each needs about a fifth of a processor for 20 Mbit/s
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    jobs: usize,
+    /// Runs a row, in the simulator seeds [3, in the simulator the suite's own]
+    #[arg(long, value_name = "N")]
+    runs: Option<u32>,
+    /// Runs at a time; each needs about a fifth of a processor for 20 Mbit/s, in the simulator a whole one [4, in the simulator the processors]
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// In the simulator: a fifth of each row's lines, with few seeds
+    #[arg(long)]
+    quick: bool,
     /// Run nothing: show the results that are kept
     #[arg(long)]
     kept: bool,
@@ -59,14 +64,20 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> Result<ExitCode> {
-    let tables = suite::load(&args.suites.join(&args.suite), &args.only)?;
-    let out = args.out.join(&args.suite);
-    if args.runs == 0 || args.jobs == 0 {
+    let (folder, out) = (args.suites.join(&args.suite), args.out.join(&args.suite));
+    if args.runs == Some(0) || args.jobs == Some(0) {
         bail!("--runs and --jobs must be above 0");
     }
+    if side_by_side::is_one(&folder) {
+        return side_by_side::main(&args.side_by_side(&folder, &out)?);
+    }
+    if args.quick {
+        bail!("--quick: the laboratory runs in real time; `--seconds` and `--runs` make it shorter");
+    }
+    let tables = suite::load(&folder, &args.only)?;
     if !args.kept {
         let options = lab::options()?;
-        pool::run_all(&owed(args, &tables, &out)?, args.jobs, &options)?;
+        pool::run_all(&owed(args, &tables, &out)?, args.jobs.unwrap_or(4), &options)?;
     }
     let parts = tables.iter().map(|table| Ok((table, measured::read(table, &out)?))).collect::<Result<Vec<_>>>()?;
     if args.json {
@@ -84,13 +95,32 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 }
 
 /// Runs the same scenario in the simulator.
-fn simulate(scenario: &Scenario, text: &str, dir: &std::path::Path) -> Result<()> {
+fn simulate(scenario: &Scenario, text: &str, dir: &Path) -> Result<()> {
     let outcome = lowtide_sim::run::run(scenario, scenario.seed, false)?;
     Ok(ResultDir::write(dir, text, &outcome.summary, None)?)
 }
 
+impl Args {
+    fn side_by_side<'a>(&'a self, folder: &'a Path, out: &'a Path) -> Result<side_by_side::Request<'a>> {
+        if self.seconds.is_some() {
+            bail!("--seconds: the rows of this suite say themselves how long they take; `--quick` makes it shorter");
+        }
+        Ok(side_by_side::Request {
+            folder,
+            only: &self.only,
+            quick: self.quick,
+            seeds: self.runs.map(u64::from),
+            jobs: self.jobs,
+            kept: self.kept,
+            json: self.json,
+            markdown: self.markdown,
+            out,
+        })
+    }
+}
+
 /// The runs, each row's first run before anyone's second: what goes wrong shows early.
-fn owed(args: &Args, tables: &[Table], out: &std::path::Path) -> Result<Vec<Run<'static>>> {
+fn owed(args: &Args, tables: &[Table], out: &Path) -> Result<Vec<Run<'static>>> {
     let rows: Vec<(&Row, &Scenario)> = tables.iter().flat_map(|t| &t.rows).filter_map(|row| Some((row, row.scenario.as_ref()?))).collect();
     for (row, _) in &rows {
         let dir = out.join(&row.name);
@@ -98,7 +128,7 @@ fn owed(args: &Args, tables: &[Table], out: &std::path::Path) -> Result<Vec<Run<
             fs::remove_dir_all(&dir).with_context(|| format!("{}: the results of before cannot be removed", dir.display()))?;
         }
     }
-    let runs = (1..=args.runs).flat_map(|run| rows.iter().map(move |(row, scenario)| (run, *row, *scenario)));
+    let runs = (1..=args.runs.unwrap_or(3)).flat_map(|run| rows.iter().map(move |(row, scenario)| (run, *row, *scenario)));
     let owed = |(run, row, scenario): (u32, &Row, &Scenario)| {
         let scenario = Scenario {
             seed: u64::from(run),

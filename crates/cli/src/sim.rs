@@ -1,7 +1,7 @@
 //! `lowtide sim`: runs scenarios in the simulator, alone or as sweeps. Knows files, threads and the clock; the simulator knows
 //! none of them.
 
-mod progress;
+pub mod progress;
 mod sweep;
 mod table;
 

@@ -1,14 +1,17 @@
 //! `lowtide run` holds back what comes over IPv4, over IPv6, and over IPv6 with extension headers in both directions: over a
 //! veth pair, seen from the server's kernel. Needs root and BPF; says when it is skipped.
 
-#[expect(dead_code, reason = "other tests need more of it")]
 mod common;
+#[path = "common/running.rs"]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod running;
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{Running, can_manage, lowtide};
+use common::{can_manage, lowtide};
 use lowtide_lab::netns::Namespace;
+use running::Running;
 
 /// The kernel's own first window is 64 kB; ours has grown from two segments by a part of what arrived.
 const MANAGED: u64 = 30_000;

@@ -2,6 +2,8 @@
 //! the same, or `run` and `status` say that it does not. Needs root and BPF; says when it is skipped.
 
 mod common;
+#[path = "common/running.rs"]
+mod running;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,12 +13,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Running, can_manage, lowtide, output};
+use common::{can_manage, lowtide, output};
 use lowtide_kernel::other_program::{OtherProgram, Verdict};
 use lowtide_lab::netns::Namespace;
 use lowtide_lab::server::Server;
 use lowtide_testing::skip;
 use nix::net::if_::if_nametoindex;
+use running::Running;
 
 const SERVER: &str = "10.78.0.2";
 /// Of the client's ends of both cables, and of the server's.
@@ -186,7 +189,7 @@ fn a_multipath_connection_is_left_alone_and_counted_once_an_end() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("run.json");
-    let mut run = Running::start(&["run", "--json", &json.display().to_string(), "--", "python3", "-c", MPTCP]);
+    let mut run = Running::of(&mut lowtide(&["run", "--json", &json.display().to_string(), "--", "python3", "-c", MPTCP]));
     assert_eq!(run.line(), "1000000");
     let (said, summary) = end(run, &json);
     // Both ends are in the group.

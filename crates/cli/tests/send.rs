@@ -2,6 +2,8 @@
 //! it is skipped.
 
 mod common;
+#[path = "common/running.rs"]
+mod running;
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +11,8 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Running, can_manage, lowtide, output};
+use common::{can_manage, lowtide, output};
+use running::Running;
 
 /// Both ends of a connection in one program: prints their control's name when it is open, then after each line it
 /// reads, which may be the name of a control to ask for.
@@ -35,7 +38,7 @@ fn connections_of_the_command_send_by_the_groups_control_and_it_is_gone_afterwar
     if !can_manage(test) {
         return;
     }
-    let mut running = Running::start(&["run", "--", "perl", "-e", BOTH_ENDS]);
+    let mut running = Running::of(&mut lowtide(&["run", "--", "perl", "-e", BOTH_ENDS]));
     let name = format!("lowtide_{}", running.child.id());
     assert_eq!(running.line(), format!("{name} {name}"));
     assert_eq!(running.code(), Some(0));
@@ -345,20 +348,22 @@ fn an_upload_yields_to_another_and_fills_the_line_once_alone() {
     }
     let scenario = "duration_s = 10.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 20.0\n\
                     queue = { kind = \"drop_tail\", ms = 500 }\n\
-                    [[flows]]\nname = \"ours\"\ncc = \"cubic\"\ndirection = \"reverse\"\nlab = { lowtide = true, program = \"iperf3\" }\n\
+                    [[flows]]\nname = \"ours\"\ncc = \"cubic\"\ndirection = \"reverse\"\nlab = { lowtide = true, target = \"CONTROL\", program = \"iperf3\" }\n\
                     [[flows]]\nname = \"theirs\"\ncc = \"cubic\"\ndirection = \"reverse\"\nstop_s = STOP\nlab = { program = \"iperf3\" }\n";
-    let share = |stop: &str, warmup: &str| -> f64 {
+    let share = |control: &str, stop: &str, warmup: &str| -> f64 {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("upload.toml").display().to_string();
-        fs::write(&file, scenario.replace("STOP", stop)).expect("written");
+        fs::write(&file, scenario.replace("STOP", stop).replace("CONTROL", control)).expect("written");
         let output = output(&["lab", &file, "--json", "--set", &format!("warmup_s={warmup}"), "--out", &format!("{file}.out")]);
         let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let flows = result["flows"].as_array().or_else(|| result[0]["flows"].as_array()).expect("flows").clone();
         let ours = flows.iter().find(|f| f["name"] == "ours").expect("ours").clone();
         ours["share"].as_f64().expect("a number")
     };
-    let beside = share("10.0", "4.0");
-    assert!(beside < 0.1, "{beside}");
-    let alone = share("0.1", "5.0");
-    assert!(alone > 0.5, "{alone}");
+    for control in ["ledbat_pp-enhanced-burst", "lowtide"] {
+        let beside = share(control, "10.0", "4.0");
+        assert!(beside < 0.1, "{control}: {beside}");
+        let alone = share(control, "0.1", "5.0");
+        assert!(alone > 0.5, "{control}: {alone}");
+    }
 }

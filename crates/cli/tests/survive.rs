@@ -1,51 +1,40 @@
 //! What real transfers survive under `lowtide run`, across the laboratory's link: loss, reordering and duplication, crowds of
-//! connections, a kill, namespaces and interfaces that come later. Needs root and BPF; says when it is skipped.
+//! connections, a kill, a time without our programs. Needs root and BPF; says when it is skipped.
 
 mod common;
+#[path = "common/line.rs"]
+mod line;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use common::{Running, can_manage, lowtide, output};
+use common::{can_manage, lowtide, output};
+use line::{site, wait};
 use lowtide_kernel::other_program::{OtherProgram, Verdict};
 use lowtide_lab::clock;
 use lowtide_lab::netns::Namespace;
-use lowtide_lab::path::PathConfig;
 use lowtide_lab::server::Server;
 use lowtide_lab::site::{SERVER, Site};
-use lowtide_net::{ImpairConfig, QueueConfig, droptail};
+use lowtide_net::ImpairConfig;
 use lowtide_testing::skip;
-use lowtide_units::{Rate, Span};
+use lowtide_units::{Span, Time};
 
 /// What the receiver lets a server have in flight on this line alone stays below it; the kernel's own window does not.
 const MANAGED: u64 = 250_000;
 
-/// 20 Mbit/s, 10 ms and what else `impair` says, half a second of buffer.
-fn path(impair: ImpairConfig) -> PathConfig {
-    PathConfig {
-        rate: Rate::from_mbps_f64(20.0),
-        extra: BTreeMap::new(),
-        queue: QueueConfig::DropTail(droptail::Config { ms: Some(500.0), ..droptail::Config::default() }),
-        impair: ImpairConfig { delay_ms: 10.0, ..impair },
-        header: 14,
-        seed: lowtide_net::Seed::new(7),
-        trace: None,
-    }
-}
-
-fn site(up: ImpairConfig, down: ImpairConfig) -> Site {
+fn within_a_minute() -> Range<Time> {
     let now = clock::now();
-    Site::new(1500, path(up), path(down), now..now + Span::from_millis(60_000)).expect("a laboratory")
+    now..now + Span::from_millis(60_000)
 }
 
 fn clean() -> Site {
-    site(ImpairConfig::default(), ImpairConfig::default())
+    site(ImpairConfig::default(), ImpairConfig::default(), within_a_minute())
 }
 
 /// Answers every request on `port` with `body`, for as long as the test runs.
@@ -66,15 +55,6 @@ fn serve(space: &Namespace, port: u16, body: Vec<u8>) {
 
 fn noise(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
-
-/// Waits until `ready`; what it waits for is named.
-fn wait(what: &str, mut ready: impl FnMut() -> bool) {
-    let end = clock::now() + Span::from_millis(60_000);
-    while !ready() {
-        assert!(clock::now() < end, "{what}: not within a minute");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// What leaves and reaches the server's end of the link, into a file. There the checksums are those on the wire; at the client's
@@ -149,7 +129,7 @@ fn what_curl_fetches_through_loss_reordering_and_duplication_is_whole_and_no_edg
     }
     // ACKs are lost too, but keep their order: the server's end sees edges as they were drawn.
     let up = ImpairConfig { loss: 0.05, ..ImpairConfig::default() };
-    let site = site(up, ImpairConfig { reorder: 0.05, reorder_ms: 5.0, duplicate: 0.05, ..up });
+    let site = site(up, ImpairConfig { reorder: 0.05, reorder_ms: 5.0, duplicate: 0.05, ..up }, within_a_minute());
     let (body, folder) = (noise(700_000), tempfile::tempdir().expect("a folder"));
     serve(&site.server, 5000, body.clone());
     let capture = Capture::start(&site.server, folder.path(), test);
@@ -333,87 +313,14 @@ fn a_connection_open_before_its_group_is_managed_gives_way_too() {
     shell.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(folder.join("cgroup.procs"));
     let (server, mut curl) = bulk(&site, shell);
     wait("the kernel's own window", || server.stats().peer_window > 2 * MANAGED);
-    let run = Running::start(&["run", "--quiet", "--cgroup", &folder.display().to_string()]);
+    let words = ["run", "--quiet", "--name", "open", "--cgroup", &folder.display().to_string()];
+    let mut run = lowtide(&words).spawn().expect("it starts");
+    managed("open"); // On a busy machine curl reads slowly, and the kernel's own window is small for a time too.
     wait("the lower window", || server.stats().peer_window < MANAGED);
-    run.kill("-INT");
-    assert_eq!(run.code(), Some(0));
+    signal(run.id(), "-INT");
+    assert_eq!(run.wait().expect("it ends").code(), Some(0));
     wait("the kernel's own window again", || server.stats().peer_window > 2 * MANAGED);
     curl.kill().expect("it lives");
     curl.wait().expect("it ends");
     fs::remove_dir(&folder).expect("the group is left as it was, and empty");
-}
-
-fn say(run: &mut Running, text: &str) {
-    run.child.stdin.as_mut().expect("piped").write_all(text.as_bytes()).expect("it reads");
-}
-
-/// Fetches `bytes` from `address`, says so, and keeps the connection open until its input ends.
-fn fetch_and_hold(address: &str, bytes: u32) -> String {
-    format!(
-        "exec 3<>/dev/tcp/{address}/5001; printf 'GET /{bytes} HTTP/1.1\\r\\n\\r\\n' >&3; head -c {bytes} <&3 > /dev/null; echo held; read end"
-    )
-}
-
-#[test]
-fn an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered() {
-    if !can_manage("an_interface_added_after_the_start_and_a_namespace_entered_later_are_covered") {
-        return;
-    }
-    let site = clean();
-    let holder = |space: &Namespace| space.place(Command::new("sleep").arg("60")).spawn().expect("sleep starts");
-    let (mut near, mut far) = (holder(&site.client), holder(&site.server));
-    // In our own namespace, with a command that enters the client's; the interface comes while it waits.
-    let inner = format!("read go; {}", fetch_and_hold("10.78.0.2", 15_000));
-    let enter = format!("nsenter --net=/proc/{}/ns/net bash -c \"echo ready; $0\"", near.id());
-    let mut command = lowtide(&["run", "--quiet", "--name", "late", "--", "sh", "-c", &enter, &inner]);
-    let mut run = Running::of(command.stdin(Stdio::piped()));
-    assert_eq!(run.line(), "ready");
-    let ip = |space: &Namespace, words: &str| {
-        let status = space.place(Command::new("ip").args(words.split(' '))).status().expect("ip starts");
-        assert!(status.success(), "ip {words}");
-    };
-    ip(&site.client, &format!("link add late0 type veth peer name late1 netns {}", far.id()));
-    for (space, device, address) in [(&site.client, "late0", "10.78.0.1/24"), (&site.server, "late1", "10.78.0.2/24")] {
-        ip(space, &format!("addr add {address} dev {device}"));
-        ip(space, &format!("link set {device} up"));
-    }
-    // Ours, and the client's lo, tun0 and late0; found although somebody looks all the time.
-    let all = fs::read_dir("/sys/class/net").expect("/sys").count() as u64 + 3;
-    wait("the new interface", || managed("late")["interfaces"] == all);
-    let server = Server::new(&site.server, "10.78.0.2".parse().expect("an address"), 5001, "cubic").expect("a server");
-    say(&mut run, "go\n");
-    assert_eq!(run.line(), "held");
-    // The kernel's own first window is 64 kB; ours has grown from two segments by a part of what arrived.
-    let stats = server.stats();
-    assert!(stats.open == 1 && stats.acked > 15_000 && stats.peer_window < 30_000, "{stats:?}");
-    say(&mut run, "end\n");
-    assert_eq!(run.code(), Some(0));
-    for holder in [&mut near, &mut far] {
-        holder.kill().expect("it lives");
-        holder.wait().expect("it ends");
-    }
-}
-
-/// Linux gives a namespace the number of one that is gone, and its loopback always has index 1.
-#[test]
-fn a_namespace_with_the_number_of_an_earlier_one_is_covered() {
-    if !can_manage("a_namespace_with_the_number_of_an_earlier_one_is_covered") {
-        return;
-    }
-    let inside = "unshare --net sh -c 'readlink /proc/self/ns/net; read go'";
-    let mut command = lowtide(&["run", "--quiet", "--name", "again", "--", "sh", "-c", &format!("while {inside}; do read next; done")]);
-    let mut run = Running::of(command.stdin(Stdio::piped()));
-    let all = fs::read_dir("/sys/class/net").expect("/sys").count() as u64 + 1;
-    let mut numbers: Vec<String> = Vec::new();
-    // Until a number comes again, whichever: other programs take and free numbers meanwhile. Half a minute has always been enough.
-    while numbers.len() < 60 && !numbers.split_last().is_some_and(|(last, before)| before.contains(last)) {
-        numbers.push(run.line());
-        wait("its loopback", || managed("again")["interfaces"] == all);
-        say(&mut run, "go\n");
-        wait("the end of it", || managed("again")["interfaces"] == all - 1);
-        say(&mut run, "next\n");
-    }
-    assert!(numbers.len() < 60, "no number came again: {numbers:?}");
-    run.kill("-TERM");
-    run.code();
 }

@@ -11,6 +11,7 @@
 #include "control_events.h"
 #include "ledbat.h"
 #include "ledbat_pp.h"
+#include "lowtide.h"
 #include "tcp_lp.h"
 #include "tcp_nice.h"
 
@@ -19,14 +20,22 @@
 	X(1, ledbat_pp, op) \
 	X(2, ledbat, op) \
 	X(3, tcp_lp, op) \
-	X(4, tcp_nice, op)
+	X(4, tcp_nice, op) \
+	X(5, lowtide, op)
 
-#define CONTROL_STATE(number, name, op) struct name name;
+// An object of the kernel's has one control (-DALGORITHM=NUMBER, build.rs), and room for no other.
+#ifdef ALGORITHM
+#define CONTROL_IS_HERE(number) ((number) == ALGORITHM)
+#else
+#define CONTROL_IS_HERE(number) 1
+#endif
+
+#define CONTROL_STATE(number, name, op) struct name name[CONTROL_IS_HERE(number)];
 union control {
 	CONTROLS(CONTROL_STATE, )
 };
 
-#define CONTROL_TELL(number, name, op) if (algorithm == (number)) { name##_##op(&c->name, event); return; }
+#define CONTROL_TELL(number, name, op) if (algorithm == (number)) { name##_##op(c->name, event); return; }
 #define CONTROL_EVENT(op, type) \
 	INLINE void control_##op(u32 algorithm, union control *c, type event) { CONTROLS(CONTROL_TELL, op) }
 
@@ -37,7 +46,7 @@ CONTROL_EVENT(on_restart, const struct control_restart *)
 CONTROL_EVENT(on_undo, u64)                // ns: the last episode was spurious, the window of before it comes back
 CONTROL_EVENT(on_mss, u32)                 // bytes: segments have another size, windows keep their bytes
 
-#define CONTROL_ASK(number, name, op) if (algorithm == (number)) return name##_##op(&c->name);
+#define CONTROL_ASK(number, name, op) if (algorithm == (number)) return name##_##op(c->name);
 #define CONTROL_ANSWER(op, none) \
 	INLINE u64 control_##op(u32 algorithm, const union control *c) { CONTROLS(CONTROL_ASK, op) return none; }
 

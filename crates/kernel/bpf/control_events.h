@@ -19,6 +19,9 @@ enum control_phase {
 	CONTROL_RAMP,
 	CONTROL_SLOW_START_AFTER_TIMEOUT,
 	CONTROL_INFERENCE,                 // TCP-LP: it has withdrawn and waits for the effect
+	CONTROL_ALONE,                     // lowtide: nobody but its kind is on the line
+	CONTROL_YIELDING,                  // lowtide: somebody else is
+	CONTROL_PROBING,                   // lowtide: it looks whether somebody still is
 };
 
 enum control_cause { CONTROL_LOSS, CONTROL_ECN, CONTROL_TIMEOUT };
@@ -29,6 +32,7 @@ struct control_start {
 	u64 window;                        // bytes; 0: what the control's source says
 	u64 target;                        // ns of queueing delay; 0: what the control's source says
 	u64 least_target;                  // ns: what the host cannot tell from noise
+	u64 seed;                          // of what it draws at random
 	u32 mss;                           // bytes
 	u32 burst;                         // segments that one acknowledgement releases, their time kept free below the target; 0: none is
 	u8 enhanced;                       // the target is min(target, base RTT) (Bagnulo 2023, section 7)
@@ -46,6 +50,7 @@ struct control_ack {
 	u64 srtt;                          // ns; 0 before the first sample
 	u64 segment;                       // ns that a segment takes at the bottleneck; 0: unknown
 	u64 delivered, prior_delivered;    // any count that rises with delivery, now and when this was sent: the clock of rounds
+	u64 rate_delivered, rate_interval; // bytes, ns: a sample of the delivery rate; 0: none
 	u8 limited;                        // the window was what limited the sender
 	u8 in_recovery;                    // the host sends by its own rule until the loss is repaired
 	u8 drained;                        // receiver: what was permitted before a reduction has arrived

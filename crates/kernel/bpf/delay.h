@@ -46,11 +46,10 @@ INLINE void delay_roll(struct delay *d, u64 now)
 	for (u32 i = 0; i < DELAY_BUCKETS; i++) {
 		u64 wrapped = is_less_u64(i, d->base_at + 1);
 		u64 next = i + wrapped * DELAY_BUCKETS - d->base_at; // 1: the one after the current
-		u64 old = is_less_u64(next, passed + 1), less;
+		u64 old = is_less_u64(next, passed + 1);
 
 		d->base[i] |= 0 - old; // DELAY_NONE
-		less = is_less_u64(d->base[i], least);
-		least ^= (least ^ d->base[i]) & (0 - less);
+		least = lesser_u64(d->base[i], least);
 	}
 	d->base_min = least;
 	d->base_at = (d->base_at + passed) % DELAY_BUCKETS;
@@ -68,7 +67,7 @@ INLINE void delay_sample(struct delay *d, u64 now, u64 rtt)
 	d->any = 1;
 	if (d->base_at < DELAY_BUCKETS)
 		d->base[d->base_at] = min_u64(d->base[d->base_at], rtt);
-	d->base_min = min_u64(d->base_min, rtt);
+	d->base_min = lesser_u64(d->base_min, rtt);
 	d->current[d->current_at & (DELAY_SAMPLES - 1)] = rtt;
 	d->current_at++;
 	d->sampled = now;
@@ -80,7 +79,7 @@ INLINE u64 delay_queueing(const struct delay *d)
 	u64 current = DELAY_NONE;
 
 	for (int i = 0; i < DELAY_SAMPLES; i++)
-		current = min_u64(current, d->current[i]);
+		current = lesser_u64(current, d->current[i]);
 	if (current == DELAY_NONE || d->base_min == DELAY_NONE)
 		return DELAY_NONE;
 	return current > d->base_min ? current - d->base_min : 0;

@@ -38,7 +38,7 @@ struct ledbat_pp {
 
 INLINE u64 ledbat_pp_floor(const struct ledbat_pp *c) { return (LEDBAT_PP_MIN_SEGMENTS * c->mss) << CONTROL_ONE; }
 
-INLINE u64 ledbat_pp_half(u64 window, u64 floor) { return max_u64(window >> 1, floor); }
+INLINE u64 ledbat_pp_half(u64 window, u64 floor) { return larger_u63(window >> 1, floor); }
 
 INLINE void ledbat_pp_init(struct ledbat_pp *c, const struct control_start *start)
 {
@@ -72,9 +72,9 @@ INLINE u64 ledbat_pp_fresh_queueing(const struct ledbat_pp *c, const struct cont
 
 INLINE u64 ledbat_pp_target(const struct ledbat_pp *c)
 {
-	u64 target = c->enhanced ? min_u64(c->target, c->delay.base_min) : c->target;
+	u64 target = c->enhanced ? lesser_u64(c->target, c->delay.base_min) : c->target;
 
-	return max_u64(target, max_u64(c->least_target, 1));
+	return larger_u63(target, larger_u63(c->least_target, 1));
 }
 
 // A burst is a queue to whoever comes behind it, which its first segment does not see: the queueing delay of that one at which
@@ -83,7 +83,7 @@ INLINE u64 ledbat_pp_aim(const struct ledbat_pp *c, u64 segment)
 {
 	u64 target = ledbat_pp_target(c);
 
-	return max_u64(target - min_u64(c->burst * segment, target), min_u64(LEDBAT_PP_MIN_SEGMENTS * segment, target));
+	return larger_u63(target - lesser_u63(c->burst * segment, target), lesser_u63(LEDBAT_PP_MIN_SEGMENTS * segment, target));
 }
 
 // The divisor of GAIN = 1 / min(16, ceil(2T / base)); T, also where the base RTT is the target.
@@ -91,7 +91,7 @@ INLINE u64 ledbat_pp_divisor(const struct ledbat_pp *c)
 {
 	if (c->delay.base_min == CONTROL_NONE || c->delay.base_min == 0)
 		return LEDBAT_PP_MAX_DIVISOR;
-	return min_u64(LEDBAT_PP_MAX_DIVISOR, (2 * c->target + c->delay.base_min - 1) / c->delay.base_min);
+	return lesser_u63(LEDBAT_PP_MAX_DIVISOR, (2 * c->target + c->delay.base_min - 1) / c->delay.base_min);
 }
 
 // ---- window ------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ INLINE int ledbat_pp_may_slow_start(const struct ledbat_pp *c, const struct cont
 INLINE void ledbat_pp_slow_start(struct ledbat_pp *c, const struct control_ack *a)
 {
 	if (c->cwnd < c->ssthresh && ledbat_pp_may_slow_start(c, a))
-		c->cwnd = min_u64(c->cwnd + (a->acked << CONTROL_ONE) / ledbat_pp_divisor(c), c->ssthresh);
+		c->cwnd = lesser_u64(c->cwnd + (a->acked << CONTROL_ONE) / ledbat_pp_divisor(c), c->ssthresh);
 }
 
 // Per RTT: + GAIN up to the target, + max(GAIN - W (qd/T - 1), -W/2) above it, in proportion to what was acknowledged.
@@ -117,16 +117,16 @@ INLINE void ledbat_pp_avoid(struct ledbat_pp *c, const struct control_ack *a, u6
 		return;
 	growth = (c->mss << 40) / (ledbat_pp_divisor(c) * (c->cwnd >> 8)); // GAIN / W in 2^-32
 	if (queueing > target) // Four times the target is past the cap of one half already.
-		excess = (min_u64(queueing - target, 4 * target) << 32) / target;
+		excess = (lesser_u63(queueing - target, 4 * target) << 32) / target;
 	if (excess <= growth) {
 		if (a->limited)
 			c->cwnd += (a->acked * (growth - excess)) >> 16;
 		return;
 	}
 	due = (a->acked * (excess - growth)) >> 16;
-	due = min_u64(due, a->acked << (CONTROL_ONE - 1));
-	due = min_u64(due, c->quota);
-	c->cwnd -= min_u64(due, c->cwnd); // A timeout leaves less window than this round may still take away.
+	due = lesser_u63(due, a->acked << (CONTROL_ONE - 1));
+	due = lesser_u63(due, c->quota);
+	c->cwnd -= lesser_u63(due, c->cwnd); // A timeout leaves less window than this round may still take away.
 	c->quota -= due;
 }
 
@@ -159,10 +159,10 @@ INLINE u64 ledbat_pp_ramp_rtts(const struct ledbat_pp *c)
 	// 1 / ln(1 + 1/D) in 2^-16, D = 1 .. 16.
 	static const u32 inverse[LEDBAT_PP_MAX_DIVISOR] = { 94548, 161632, 227807, 293694, 359453, 425142, 490791, 556413,
 		622017, 687608, 753189, 818763, 884331, 949895, 1015456, 1081013 };
-	u64 ratio = c->ssthresh / max_u64(LEDBAT_PP_MIN_SEGMENTS * c->mss, 1);
-	u64 ln = ratio > 1ULL << 16 ? (ledbat_pp_log2(min_u64(ratio, 1ULL << 46)) * 2977044472ULL) >> 32 : 0;
+	u64 ratio = c->ssthresh / larger_u63(LEDBAT_PP_MIN_SEGMENTS * c->mss, 1);
+	u64 ln = ratio > 1ULL << 16 ? (ledbat_pp_log2(lesser_u63(ratio, 1ULL << 46)) * 2977044472ULL) >> 32 : 0;
 
-	return (max_u64(ln, 1ULL << 16) * inverse[(ledbat_pp_divisor(c) - 1) & (LEDBAT_PP_MAX_DIVISOR - 1)]) >> 16;
+	return (larger_u63(ln, 1ULL << 16) * inverse[(ledbat_pp_divisor(c) - 1) & (LEDBAT_PP_MAX_DIVISOR - 1)]) >> 16;
 }
 
 // ---- states (docs/algorithms/ledbat_pp.md) -------------------------------------------------------------------------
@@ -280,7 +280,7 @@ INLINE void ledbat_pp_on_ack(struct ledbat_pp *c, const struct control_ack *a)
 		c->peak_before = c->peak;
 		c->peak = a->in_flight;
 	}
-	c->peak = max_u64(c->peak, a->in_flight);
+	c->peak = larger_u63(c->peak, a->in_flight);
 	if (c->in_recovery && !a->in_recovery && c->time_first_slowdown) {
 		ledbat_pp_end_initial_slow_start(c, a->now, a->srtt);
 		c->time_first_slowdown = 0;
@@ -299,7 +299,7 @@ INLINE void ledbat_pp_on_ack(struct ledbat_pp *c, const struct control_ack *a)
 		ledbat_pp_on_slow_start_rto(c, a, queueing);
 	else
 		c->cwnd = ledbat_pp_floor(c);
-	c->cwnd = min_u64(max_u64(c->cwnd, ledbat_pp_floor(c)), CONTROL_MAX_WINDOW << CONTROL_ONE);
+	c->cwnd = lesser_u63(larger_u63(c->cwnd, ledbat_pp_floor(c)), CONTROL_MAX_WINDOW << CONTROL_ONE);
 }
 
 INLINE void ledbat_pp_on_loss(struct ledbat_pp *c, const struct control_congestion *e)
@@ -329,7 +329,7 @@ INLINE void ledbat_pp_on_timeout(struct ledbat_pp *c, u64 in_flight)
 		c->phase = CONTROL_SLOW_START_AFTER_TIMEOUT;
 	else if (c->phase == CONTROL_FREEZE)
 		c->phase = CONTROL_RAMP;
-	c->cwnd = min_u64(c->cwnd, c->mss << CONTROL_ONE);
+	c->cwnd = lesser_u63(c->cwnd, c->mss << CONTROL_ONE);
 }
 
 // A CE mark counts as a loss (RFC 3168 §5); the draft does not say.
@@ -359,10 +359,10 @@ INLINE void ledbat_pp_on_restart(struct ledbat_pp *c, const struct control_resta
 	if (r->idle <= r->rto)
 		return;
 	delay_forget_current(&c->delay);
-	c->cwnd = min_u64(old, ledbat_pp_floor(c));
+	c->cwnd = lesser_u63(old, ledbat_pp_floor(c));
 	if (c->phase == CONTROL_SLOW_START || c->phase == CONTROL_FREEZE || c->phase == CONTROL_DRAIN)
 		return;
-	c->ssthresh = c->ssthresh == CONTROL_NONE ? part : max_u64(c->ssthresh, part);
+	c->ssthresh = c->ssthresh == CONTROL_NONE ? part : larger_u63(c->ssthresh, part);
 	c->slowdown_start = r->now;
 	c->phase = CONTROL_RAMP;
 }
@@ -371,7 +371,7 @@ INLINE void ledbat_pp_on_restart(struct ledbat_pp *c, const struct control_resta
 INLINE void ledbat_pp_on_mss(struct ledbat_pp *c, u32 mss)
 {
 	c->mss = mss;
-	c->cwnd = max_u64(c->cwnd, ledbat_pp_floor(c));
+	c->cwnd = larger_u63(c->cwnd, ledbat_pp_floor(c));
 }
 
 // ---- answers -----------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ struct tx *lowtide_tx_new(struct lowtide_tx_path *p, u64 now, u32 mss)
 	struct tx *f = calloc(1, sizeof(*f));
 
 	if (f)
-		tx_join(&p->state, f, now, mss, &p->config);
+		tx_join(&p->state, p->config.algorithm, f, now, mss, &p->config);
 	return f;
 }
 

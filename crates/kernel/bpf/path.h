@@ -34,7 +34,7 @@ INLINE u32 path_flows(const struct path *p)
 // Counts the flows that receive: those of the last whole epoch, or of this one if they are more by now.
 INLINE void path_count(struct path *p, struct rx *f, u64 now)
 {
-	u64 length = max_u64(PATH_EPOCH_RTTS * p->srtt, PATH_MIN_EPOCH_NS);
+	u64 length = larger_u63(PATH_EPOCH_RTTS * p->srtt, PATH_MIN_EPOCH_NS);
 
 	if (now >= p->epoch_end) {
 		p->active_before = now < p->epoch_end + length ? p->active : 0;
@@ -51,7 +51,7 @@ INLINE void path_count(struct path *p, struct rx *f, u64 now)
 // A flow's part: equal, never below a segment. The floor of two is the group's: twenty flows must not hold forty segments.
 INLINE u32 path_flow_window(const struct path *p, u32 algorithm, const struct rx *f)
 {
-	return max_u64(control_window(algorithm, &p->control) / path_flows(p), f->mss);
+	return larger_u63(control_window(algorithm, &p->control) / path_flows(p), f->mss);
 }
 
 // A flow whose data of before the reduction has arrived says so once per slowdown.
@@ -78,7 +78,7 @@ INLINE void path_round(struct path *p, u32 algorithm, const struct rx_report *r,
 	if (exact)
 		p->limited |= r->limited;
 	else
-		p->limited |= max_u64(p->used, p->used_before) + 2 * p->mss >= control_window(algorithm, &p->control);
+		p->limited |= larger_u63(p->used, p->used_before) + 2 * p->mss >= control_window(algorithm, &p->control);
 }
 
 INLINE void path_init(struct path *p, const struct rx *f, u64 now, const volatile struct group_config *config)
@@ -104,7 +104,7 @@ INLINE void path_pause(struct path *p, u32 algorithm, u64 now)
 
 	e.now = now;
 	e.idle = now > p->last_data ? now - p->last_data : 0;
-	e.rto = p->srtt + max_u64(p->srtt, PATH_MIN_RTO_NS);
+	e.rto = p->srtt + larger_u63(p->srtt, PATH_MIN_RTO_NS);
 	if (p->srtt && e.idle > e.rto)
 		control_on_restart(algorithm, &p->control, &e);
 }
@@ -142,7 +142,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	if (r->rtt != RX_UNKNOWN)
 		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (r->rtt >> 3) : r->rtt;
 	a.now = now;
-	a.acked = min_u64(r->got, CONTROL_MAX_ACKED);
+	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);
 	a.ce = r->ce ? a.acked : 0;
 	a.rtt = r->rtt;
 	a.srtt = p->srtt;
@@ -151,13 +151,13 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	// Without a label to tell, a round lasts two smoothed RTTs.
 	a.prior_delivered = r->sent != RX_UNKNOWN ? r->sent : now > 2 * p->srtt ? now - 2 * p->srtt : 0;
 	path_round(p, algorithm, r, now, a.prior_delivered, f->timestamps);
-	a.in_flight = max_u64(p->used, p->used_before);
+	a.in_flight = larger_u63(p->used, p->used_before);
 	// Slow start would overshoot an unused window by two rounds' growth: there the last round does not count.
 	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
 	a.drained = path_drained(p, f, r->drained);
 	queueing = control_queueing(algorithm, &p->control);
 	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && now > p->last_data)
-		p->yielded += min_u64(now - p->last_data, p->srtt);
+		p->yielded += lesser_u63(now - p->last_data, p->srtt);
 	path_congestion(p, algorithm, r, now, a.in_flight);
 	control_on_ack(algorithm, &p->control, &a);
 	slowdowns = control_slowdowns(algorithm, &p->control);
@@ -165,7 +165,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 		p->slowdowns = slowdowns;
 		p->drained = 0;
 	}
-	p->last_data = max_u64(p->last_data, now);
+	p->last_data = larger_u63(p->last_data, now);
 	f->flow_window = path_flow_window(p, algorithm, f);
 	f->srtt = p->srtt;
 }

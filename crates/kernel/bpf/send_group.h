@@ -281,11 +281,11 @@ int report(struct bpf_iter__bpf_sk_storage_map *ctx)
 	s.base_rtt = s.queueing = CONTROL_NONE;
 	entry = path_of((struct sock *)tp, 0);
 	if (entry) { // Read without the lock: numbers for people.
-		s.phase = control_phase(config.algorithm, &entry->path.control);
-		s.slowdowns = control_slowdowns(config.algorithm, &entry->path.control);
-		s.base_rtt = control_base(config.algorithm, &entry->path.control);
-		s.queueing = control_queueing(config.algorithm, &entry->path.control);
-		s.path_window = control_window(config.algorithm, &entry->path.control);
+		s.phase = control_phase(ALGORITHM, &entry->path.control);
+		s.slowdowns = control_slowdowns(ALGORITHM, &entry->path.control);
+		s.base_rtt = control_base(ALGORITHM, &entry->path.control);
+		s.queueing = control_queueing(ALGORITHM, &entry->path.control);
+		s.path_window = control_window(ALGORITHM, &entry->path.control);
 		s.path_flows = tx_flows(&entry->path);
 	}
 	bpf_seq_write(ctx->meta->seq, &s, sizeof(s));

@@ -14,7 +14,7 @@ struct send_config {
 	u64 cgroup;                        // the group's id: whose open connections are taken over
 	char name[SEND_NAME_BYTES];        // of the control that the group's connections get
 	u32 cgroup_level;
-	u32 algorithm;                     // the control's number in control.h
+	u32 algorithm;                     // the control's number in control.h; the kernel's programs have it compiled in
 	u8 enhanced;                       // min(T, base RTT)
 	u8 owned;                          // somebody renews the sign of life; without it the control goes back to Reno
 	u8 alone;                          // every connection for itself: no window for all of a path

@@ -7,6 +7,11 @@
 #define ALIVE_NS (5 * NS_PER_S)
 #define NONE_US 0xffffffffU
 
+// The number of this object's control in control.h (build.rs): what the other controls need is not in it.
+#ifndef ALGORITHM
+#error "-DALGORITHM=NUMBER"
+#endif
+
 // Written by the loader before the programs load.
 const volatile struct send_config config SEC(".rodata.config");
 // CLOCK_MONOTONIC of the owner's last sign of life. Sockets keep a control whose owner was killed; it must not keep acting.
@@ -27,6 +32,7 @@ struct tx_entry {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, SEND_MAX_PATHS);
 	__type(key, struct tx_key);
 	__type(value, struct tx_entry);
@@ -53,7 +59,12 @@ struct flow {
 	u64 bytes_before;                  // bytes_acked when the control came
 	u64 born, last_ack, rtt;           // ns
 	u64 old_until;                     // bytes_acked at which all is acknowledged that was sent before
-	struct tx_clock clock;             // of a control that hears of one-way delays
+	union {
+		struct tx_clock clock;     // of a control that hears of one-way delays
+		struct {
+			u32 ce, lost;      // of one that paces: delivered_ce as last seen; segments lost and not yet told of
+		};
+	};
 };
 
 #define FLOW_KNOWN 0x6c6f7774U

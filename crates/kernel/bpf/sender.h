@@ -13,13 +13,14 @@
 #define TX_MIN_RTO_NS (200 * NS_PER_MS)    // Linux TCP_RTO_MIN
 #define TX_SAMPLE_BYTES 512                // as RX_SAMPLE_BYTES of receiver.h
 #define TX_MIN_SEGMENTS 2                  // a flow that joins others, or wakes up among them (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
+#define TX_PAIR_SEGMENTS 4                 // the window at which the kernel sends two segments at once (tcp_cwnd_test: half the window)
 #define TX_CLOCK_CHECK_MS 1000             // so long the peer's clock is compared with ours
 
 struct tx_path {
 	u64 srtt, last_ack;                // ns
 	u64 epoch_end, last_loss, yielded; // ns
 	u64 round_end;
-	u64 in_flight;                     // bytes, all flows
+	u64 in_flight, delivered;          // bytes, all flows
 	u32 epoch, active, active_before;
 	u32 episode;                       // counts episodes, so that only the last one is undone
 	u32 mss, members;                  // members: flows that have joined and not left
@@ -60,7 +61,7 @@ INLINE u32 tx_flows(const struct tx_path *p)
 
 INLINE void tx_count(struct tx_path *p, struct tx *f, u64 now)
 {
-	u64 length = max_u64(TX_EPOCH_RTTS * p->srtt, TX_MIN_EPOCH_NS);
+	u64 length = larger_u63(TX_EPOCH_RTTS * p->srtt, TX_MIN_EPOCH_NS);
 
 	if (now >= p->epoch_end) {
 		p->active_before = now < p->epoch_end + length ? p->active : 0;
@@ -80,9 +81,9 @@ INLINE void tx_count(struct tx_path *p, struct tx *f, u64 now)
 INLINE void tx_divide(const struct tx_path *p, u32 algorithm, struct tx *f)
 {
 	u64 window = control_window(algorithm, &p->control);
-	u32 flows = tx_flows(p), whole = window / max_u64(f->mss, 1);
+	u32 flows = tx_flows(p), whole = window / larger_u63(f->mss, 1);
 
-	f->window = max_u64(window / flows, f->mss);
+	f->window = larger_u63(window / flows, f->mss);
 	if (flows > 1 && f->window < TX_MIN_SEGMENTS * f->mss && (f->rank + p->epoch) % flows < (whole > flows ? whole - flows : 1))
 		f->window = TX_MIN_SEGMENTS * f->mss;
 }
@@ -96,26 +97,26 @@ INLINE int tx_is_sample(const struct tx_path *p, u32 algorithm, const struct tx 
 INLINE void tx_tell_in_flight(struct tx_path *p, struct tx *f, u32 bytes)
 {
 	p->in_flight += bytes;
-	p->in_flight -= min_u64(p->in_flight, f->in_flight);
+	p->in_flight -= lesser_u63(p->in_flight, f->in_flight);
 	f->in_flight = bytes;
 }
 
-INLINE void tx_init(struct tx_path *p, u64 now, u32 mss, const volatile struct send_config *config)
+INLINE void tx_init(struct tx_path *p, u32 algorithm, u64 now, u32 mss, const volatile struct send_config *config)
 {
 	struct control_start start = {};
 
-	start.now = now;
+	start.now = start.seed = now;
 	start.target = config->target;
 	start.least_target = TX_MIN_TARGET_NS;
 	start.mss = p->mss = mss;
 	start.enhanced = config->enhanced;
-	control_init(config->algorithm, &p->control, &start);
+	control_init(algorithm, &p->control, &start);
 	p->known = 1;
 	p->last_ack = now;
 }
 
 // A flow joins. Until something of it is acknowledged it has what a first one would get.
-INLINE void tx_join(struct tx_path *p, struct tx *f, u64 now, u32 mss, const volatile struct send_config *config)
+INLINE void tx_join(struct tx_path *p, u32 algorithm, struct tx *f, u64 now, u32 mss, const volatile struct send_config *config)
 {
 	f->mss = mss;
 	f->in_flight = 0;
@@ -123,12 +124,12 @@ INLINE void tx_join(struct tx_path *p, struct tx *f, u64 now, u32 mss, const vol
 	f->window = TX_MIN_SEGMENTS * mss;
 	p->members++;
 	if (!p->known) {
-		tx_init(p, now, mss, config);
-		f->window = control_window(config->algorithm, &p->control);
+		tx_init(p, algorithm, now, mss, config);
+		f->window = control_window(algorithm, &p->control);
 	}
 	if (mss > p->mss) {
 		p->mss = mss;
-		control_on_mss(config->algorithm, &p->control, mss);
+		control_on_mss(algorithm, &p->control, mss);
 	}
 	f->epoch = p->epoch - 2;
 }
@@ -148,7 +149,7 @@ INLINE void tx_restart(struct tx_path *p, u32 algorithm, struct tx *f, u64 now)
 
 	r.now = now;
 	r.idle = now > p->last_ack ? now - p->last_ack : 0;
-	r.rto = p->srtt + max_u64(p->srtt, TX_MIN_RTO_NS);
+	r.rto = p->srtt + larger_u63(p->srtt, TX_MIN_RTO_NS);
 	if (p->srtt && r.idle > r.rto) {
 		control_on_restart(algorithm, &p->control, &r);
 		p->last_ack = now;
@@ -175,7 +176,7 @@ INLINE u64 tx_drainable(const struct tx_path *p)
 {
 	u64 least = (u64)(tx_flows(p) + (tx_flows(p) > 1)) * p->mss, floor = TX_MIN_SEGMENTS * p->mss;
 
-	return least > floor ? p->in_flight - min_u64(p->in_flight, least - floor) : p->in_flight;
+	return least > floor ? p->in_flight - lesser_u63(p->in_flight, least - floor) : p->in_flight;
 }
 
 // Whether the delay of segments of `size` bytes is a full segment's. A request's few bytes cross the line sooner: at 1 Mbit/s by
@@ -222,12 +223,12 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (t->rtt >> 3) : t->rtt;
 	tx_tell_in_flight(p, f, t->in_flight);
 	a.now = t->now;
-	a.acked = min_u64(t->acked, CONTROL_MAX_ACKED);
+	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
 	a.rtt = tx_is_sample(p, algorithm, f, t) ? t->rtt : CONTROL_NONE;
 	a.owd = t->owd;
 	a.srtt = p->srtt;
 	a.delivered = t->now;
-	a.prior_delivered = t->now - min_u64(t->now, t->rtt != CONTROL_NONE ? t->rtt : 2 * p->srtt);
+	a.prior_delivered = t->now - lesser_u63(t->now, t->rtt != CONTROL_NONE ? t->rtt : 2 * p->srtt);
 	tx_round(p, t, a.prior_delivered);
 	a.in_flight = tx_drainable(p);
 	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
@@ -235,13 +236,63 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 	a.in_recovery = t->in_recovery && tx_flows(p) == 1;
 	queueing = control_queueing(algorithm, &p->control);
 	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && t->now > p->last_ack)
-		p->yielded += min_u64(t->now - p->last_ack, p->srtt);
+		p->yielded += lesser_u63(t->now - p->last_ack, p->srtt);
 	control_on_ack(algorithm, &p->control, &a);
-	p->last_ack = max_u64(p->last_ack, t->now);
+	p->last_ack = larger_u63(p->last_ack, t->now);
 	// It will tell of nothing for long, and what was acknowledged is not in flight: the others' freeze would wait for it.
 	if (!t->unacked)
 		tx_tell_in_flight(p, f, 0);
 	tx_divide(p, algorithm, f);
+}
+
+// An acknowledgement of a flow whose control paces and limits recovery itself: it counts in bytes, for the path as for one flow.
+struct tx_paced {
+	u64 now, rtt;                      // ns; rtt CONTROL_NONE: no sample
+	u64 acked, lost, ce, in_flight;    // bytes; in flight before this acknowledgement
+	u64 since;                         // bytes that the flow delivered since what is acknowledged was sent
+	u64 rate_delivered, rate_interval; // bytes, ns; 0: no sample
+	u32 unacked;
+};
+
+// Sets the flow's window and returns its pace in bytes/s.
+INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_paced *t)
+{
+	struct control_ack a = {};
+	u64 flows, window, pace, queueing;
+
+	tx_count(p, f, t->now);
+	flows = tx_flows(p);
+	if (t->rtt != CONTROL_NONE)
+		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (t->rtt >> 3) : t->rtt;
+	tx_tell_in_flight(p, f, t->in_flight);
+	a.now = t->now;
+	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
+	a.lost = t->lost;
+	a.ce = t->ce;
+	a.rtt = t->rtt;
+	a.srtt = p->srtt;
+	a.in_flight = p->in_flight;
+	p->delivered += a.acked;
+	a.delivered = p->delivered;
+	// The others have delivered as much meanwhile: their parts are equal.
+	a.prior_delivered = p->delivered - lesser_u63(p->delivered, t->since * flows);
+	a.rate_delivered = t->rate_delivered * flows;
+	a.rate_interval = t->rate_interval;
+	a.limited = 1;
+	queueing = control_queueing(algorithm, &p->control);
+	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && t->now > p->last_ack)
+		p->yielded += lesser_u63(t->now - p->last_ack, p->srtt);
+	control_on_ack(algorithm, &p->control, &a);
+	p->last_ack = larger_u63(p->last_ack, t->now);
+	if (!t->unacked)
+		tx_tell_in_flight(p, f, 0);
+	window = control_window(algorithm, &p->control);
+	pace = control_pacing_rate(algorithm, &p->control);
+	// Without a pace a window is spread over its round trip: below a segment that is what bounds it.
+	if (!pace)
+		pace = window * NS_PER_S / larger_u63(p->srtt, 1);
+	f->window = larger_u63(window / flows, window < p->mss ? TX_PAIR_SEGMENTS * f->mss : TX_MIN_SEGMENTS * f->mss);
+	return larger_u63(pace / flows, 1);
 }
 
 // The start of an episode of a flow: at most one a round trip for the path. A timeout is the path's only if no other flow goes

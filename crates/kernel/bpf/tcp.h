@@ -84,7 +84,7 @@ struct sock {
 	struct sock_common __sk_common;
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
-	unsigned long sk_pacing_rate;
+	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 	u32 sk_pacing_status;
 } __attribute__((preserve_access_index));
 
@@ -114,6 +114,7 @@ struct tcp_sock {
 	u32 total_retrans;
 	u32 srtt_us;                       // eight times the smoothed RTT
 	u64 bytes_acked;
+	u32 delivered, delivered_ce;       // segments
 	u8 is_cwnd_limited : 1;
 	u8 tcp_usec_ts : 1;                // since Linux 6.7: the timestamps count microseconds
 	struct tcp_options_received rx_opt;
@@ -125,11 +126,21 @@ struct ack_sample {
 	u32 in_flight;
 } __attribute__((preserve_access_index));
 
+struct rate_sample {
+	u64 prior_mstamp;                  // 0: nothing was delivered
+	u32 prior_delivered;
+	s32 delivered;                     // segments, over `interval_us`
+	long interval_us, rtt_us;          // below 0: no sample
+	int losses;
+	u32 acked_sacked, prior_in_flight;
+} __attribute__((preserve_access_index));
+
 struct tcp_congestion_ops {
 	u32 flags;
 	char name[TCP_CA_NAME_MAX];
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*cong_control)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);

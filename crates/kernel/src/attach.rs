@@ -1,5 +1,6 @@
 //! A running receiver: programs attached to one cgroup and to the interfaces; dropping it takes everything away.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use anyhow::Result;
@@ -47,7 +48,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Attaches to interfaces and network namespaces that have appeared since. Call it about once a second.
+    /// Attaches to interfaces that have come up since, and to network namespaces that the group has entered. Call it about once a second,
+    /// and when there are news.
     ///
     /// # Errors
     /// The interfaces cannot be listed.
@@ -59,6 +61,16 @@ impl Receiver {
         }
         let program = self.programs.egress(has_tcx())?;
         self.interfaces.cover(descriptor(&program), &self.group.processes()?)
+    }
+
+    /// Readable when an interface has changed, until [`Receiver::has_news`] is called.
+    pub fn news(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.interfaces.news()
+    }
+
+    /// Whether an interface has changed since this was called last.
+    pub fn has_news(&self) -> bool {
+        self.interfaces.has_news()
     }
 
     /// Interfaces the outgoing side is attached to now.

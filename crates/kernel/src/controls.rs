@@ -13,7 +13,7 @@ use libbpf_rs::{Iter, MapCore, MapFlags, MapHandle, MapType};
 use lowtide_window::Profile;
 
 use crate::interfaces::inside;
-use crate::send_load::{self, CONTROL};
+use crate::send_load::{self, CONTROL, OLD_CONTROL};
 use crate::send_open;
 use crate::send_wire::{self, Settings};
 use crate::wire;
@@ -36,7 +36,7 @@ pub struct Known {
 }
 
 /// Every one.
-pub static KNOWN: [Known; 6] = [
+pub static KNOWN: [Known; 7] = [
     Known {
         name: "lowtide",
         says: "what `lowtide run` uses: LEDBAT++ with the target min(60 ms, base RTT), one window for all connections to an address",
@@ -57,6 +57,7 @@ pub static KNOWN: [Known; 6] = [
     },
     Known { name: "lt_ledbat", says: "LEDBAT (RFC 6817), target 100 ms", profile: "ledbat", alone: true },
     Known { name: "lt_tcp_lp", says: "TCP-LP (RFC 6297 sec. 4.1), which Linux's `lp` is not", profile: "tcp_lp", alone: true },
+    Known { name: "lt_lowtide", says: "our own, which paces (docs/algorithms/lowtide.md)", profile: "lowtide", alone: true },
     Known { name: "lt_nice", says: "TCP-NICE (Venkataramani 2002), to one segment", profile: "tcp_nice", alone: true },
 ];
 
@@ -94,7 +95,7 @@ impl Known {
             fs::create_dir_all(PINS).with_context(|| format!("{PINS}: cannot be made"))?;
             let _stale = fs::remove_file(self.pin());
         }
-        let mut object = send_load::load(&self.settings(), |program| program.starts_with("lowtide_"))?;
+        let mut object = send_load::load(&self.settings(), |program| program.starts_with("send_"))?;
         let mut link = send_load::register(&mut object).with_context(|| format!("the kernel does not register `{}`", self.name))?;
         if send_load::has_links() {
             link.pin(self.pin()).with_context(|| format!("{}: cannot be pinned", self.pin().display()))?;
@@ -172,7 +173,7 @@ impl Known {
 
     /// Before Linux 6.4: whoever has the struct_ops map may take it back.
     fn unregister(&self) {
-        for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && m.name == CONTROL) {
+        for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && (m.name == CONTROL || m.name == OLD_CONTROL)) {
             let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
             let key = 0u32.to_ne_bytes();
             let value = map.lookup(&key, MapFlags::ANY).ok().flatten().unwrap_or_default();

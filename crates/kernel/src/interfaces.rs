@@ -13,10 +13,10 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use libbpf_rs::{TC_EGRESS, TcHook, TcHookBuilder};
-use nix::net::if_::if_nameindex;
 use nix::sched::{CloneFlags, setns};
 
 use crate::features;
+use crate::links::{self, LinkNews};
 use crate::owner::Owner;
 use crate::stale_clsact::{self, Note};
 
@@ -35,6 +35,8 @@ pub(crate) fn has_tcx() -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Interfaces {
     attached: BTreeMap<(u64, u32), Attachment>,
+    /// Of the namespaces that the group uses now; a socket in a namespace keeps it alive, so others are closed.
+    news: BTreeMap<u64, LinkNews>,
     /// Dropped last: that nothing was left behind is true only then.
     note: Option<Note>,
 }
@@ -48,7 +50,8 @@ enum Attachment {
 }
 
 impl Interfaces {
-    /// Attaches `program` wherever it is missing: in our own namespace and in those of `processes`.
+    /// Attaches `program` to each interface that is up and has not got it, in our own namespace and in those of `processes`. What is down
+    /// sends nothing, and to attach and to detach waits for two grace periods of RCU, 8 to 16 ms each.
     pub(crate) fn cover(&mut self, program: BorrowedFd<'_>, processes: &[u32]) -> Result<()> {
         // A tcx link dies with us; a filter does not.
         let dead = if has_tcx() { Vec::new() } else { stale_clsact::dead_owners() };
@@ -70,19 +73,33 @@ impl Interfaces {
                 _ => {}
             }
         }
+        self.news.retain(|inode, _| seen.contains(inode));
         stale_clsact::forget(&dead);
         Ok(())
+    }
+
+    /// Readable when an interface of a namespace that is covered has changed, such as come up.
+    pub(crate) fn news(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.news.values().map(AsFd::as_fd)
+    }
+
+    /// Whether one was; [`Interfaces::cover`] is due.
+    pub(crate) fn has_news(&self) -> bool {
+        self.news.values().map(LinkNews::read).filter(|told| *told).count() > 0
     }
 
     fn cover_namespace(&mut self, program: BorrowedFd<'_>, path: &str, dead: &[Owner]) -> Result<u64> {
         let namespace = File::open(path).with_context(|| format!("{path}: the network namespace cannot be opened"))?;
         let inode = namespace.metadata()?.ino();
-        let attached = &mut self.attached;
+        let (attached, news) = (&mut self.attached, &mut self.news);
         inside(&namespace, || -> Result<()> {
-            let present = present()?;
+            // Before the interfaces are listed: what comes up meanwhile is told again.
+            if let Entry::Vacant(new) = news.entry(inode) {
+                new.insert(LinkNews::subscribe()?);
+            }
             // A namespace's number and an interface's index are given again: what is attached is known by the attachment alone.
             attached.retain(|(ns, index), attachment| *ns != inode || attachment.is_at(*index));
-            for index in present {
+            for index in links::up()? {
                 for (owner, priority) in dead.iter().flat_map(|owner| PRIORITIES.map(move |priority| (owner.pid, priority))) {
                     // Most left nothing here.
                     let _none = filter(program, index, priority, owner).detach();
@@ -93,7 +110,7 @@ impl Interfaces {
                             entry.insert(attachment);
                         }
                         // An interface may go at any moment.
-                        Err(_) if !self::present()?.contains(&index) => {}
+                        Err(_) if !links::up()?.contains(&index) => {}
                         Err(e) => return Err(e),
                     }
                 }
@@ -121,11 +138,6 @@ impl Attachment {
             }
         }
     }
-}
-
-/// The interfaces of the namespace we are in.
-fn present() -> Result<Vec<u32>> {
-    Ok(if_nameindex().context("the interfaces cannot be listed")?.iter().map(|i| i.index()).collect())
 }
 
 /// Does `work` in `namespace`. Another than our own is entered by a thread of its own, for ours must not change; to stay where one

@@ -8,6 +8,7 @@ pub mod choice;
 pub mod controls;
 pub mod features;
 mod interfaces;
+mod links;
 mod load;
 pub mod other_program;
 mod owner;

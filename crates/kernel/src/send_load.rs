@@ -9,11 +9,20 @@ use crate::features;
 use crate::load;
 use crate::send_wire::{self, NAME_BYTES, Settings};
 
-/// What clang made of bpf/send.bpf.c.
-static OBJECT: &load::Aligned<[u8]> = &load::Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/send.bpf.o")));
+/// What clang made of bpf/send.bpf.c for the control of a number.
+macro_rules! object {
+    ($number:literal) => {
+        &load::Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/send_", $number, ".bpf.o")))
+    };
+}
+
+/// One for each control of bpf/control.h, from number 1.
+static OBJECTS: [&load::Aligned<[u8]>; 5] = [object!("1"), object!("2"), object!("3"), object!("4"), object!("5")];
 
 /// The struct_ops map and the name in it, which is replaced.
 pub(crate) const CONTROL: &str = "lowtide";
+/// The same of a control that paces, for kernels that are `is_old`.
+pub(crate) const OLD_CONTROL: &str = "lowtide_old";
 
 /// BPF_F_LINK: since Linux 6.4 a registration is a link, which ends with the process; before, it stays until it is taken back.
 const LINK_FLAG: u32 = 1 << 13;
@@ -23,30 +32,43 @@ pub(crate) fn has_links() -> bool {
     features::kernel_version() >= (6, 4)
 }
 
-/// The object in the kernel, registered and attached nowhere: the programs that `wanted` names, and the control if it wants `lowtide_init`.
+/// The object in the kernel, registered and attached nowhere: the programs that `wanted` names, and the control if it wants `send_init`.
 pub(crate) fn load(settings: &Settings, wanted: impl Fn(&str) -> bool) -> Result<Object> {
-    let mut open = load::open("lowtide_send", &OBJECT.0)?;
-    configure(&mut open, settings, wanted("lowtide_init"))?;
+    let number = settings.profile.number as usize;
+    let object = OBJECTS.get(number.wrapping_sub(1)).ok_or_else(|| anyhow!("no BPF object has the control {number}"))?;
+    let mut open = load::open("lowtide_send", &object.0)?;
+    configure(&mut open, settings, wanted("send_init"))?;
+    let others = if is_old() { "send_cong_control" } else { "send_cong_control_old" };
     for mut program in open.progs_mut() {
-        let wanted = wanted(&program.name().to_string_lossy());
-        program.set_autoload(wanted);
+        let name = program.name().to_string_lossy().into_owned();
+        program.set_autoload(wanted(&name) && name != others);
     }
     load::finish(open)
 }
 
 /// Makes the control known to the kernel.
 pub(crate) fn register(object: &mut Object) -> Result<Link> {
-    let map = object.maps_mut().find(|m| m.name() == OsStr::new(CONTROL));
-    Ok(map.ok_or_else(|| anyhow!("the BPF object has no control `{CONTROL}`"))?.attach_struct_ops()?)
+    let is = |name: &OsStr, wanted: &str| name == OsStr::new(wanted);
+    let has_old = object.maps().any(|m| is(m.name(), OLD_CONTROL));
+    let name = if has_old && is_old() { OLD_CONTROL } else { CONTROL };
+    let map = object.maps_mut().find(|m| is(m.name(), name));
+    Ok(map.ok_or_else(|| anyhow!("the BPF object has no control `{name}`"))?.attach_struct_ops()?)
+}
+
+/// Whether a control that paces has `cong_control` with two arguments: Linux 6.10 gave it four.
+fn is_old() -> bool {
+    features::kernel_version() < (6, 10)
 }
 
 fn configure(open: &mut OpenObject, settings: &Settings, control: bool) -> Result<()> {
+    let has_old = open.maps().any(|m| m.name() == OsStr::new(OLD_CONTROL));
+    let wanted = if has_old && is_old() { OLD_CONTROL } else { CONTROL };
     for mut map in open.maps_mut() {
         let called = map.name().to_string_lossy().into_owned();
         if called.ends_with(".rodata.config") {
             map.set_initial_value(&send_wire::config(settings)).context("the configuration cannot be written into the BPF object")?;
-        } else if called == CONTROL {
-            map.set_autocreate(control)?;
+        } else if called == CONTROL || called == OLD_CONTROL {
+            map.set_autocreate(control && called == wanted)?;
             let value = map.initial_value_mut().ok_or_else(|| anyhow!("the control `{CONTROL}` has no value"))?;
             rename(value, settings.name)?;
             if has_links() {

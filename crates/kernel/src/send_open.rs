@@ -14,7 +14,7 @@ use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{Iter, MapCore, MapFlags, MapHandle, MapType, Object};
 
 use crate::interfaces::inside;
-use crate::send_load::{self, CONTROL};
+use crate::send_load::{self, CONTROL, OLD_CONTROL};
 use crate::send_wire;
 
 /// The network namespaces that the group's processes have used, by inode.
@@ -76,7 +76,7 @@ fn unregister_dead() -> Result<()> {
     if send_load::has_links() {
         return Ok(());
     }
-    for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && m.name == CONTROL) {
+    for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && (m.name == CONTROL || m.name == OLD_CONTROL)) {
         // It may go at any moment, by another run's hand.
         let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
         let key = 0u32.to_ne_bytes();

@@ -1,7 +1,8 @@
 //! The programs in the kernel: that it takes them, and that no packet, whole or torn, makes them fail. Needs root.
 
-use lowtide_kernel::Config;
 use lowtide_kernel::check::{Bench, sending_verified};
+use lowtide_kernel::native::SENDERS;
+use lowtide_kernel::{Choice, Config};
 use lowtide_testing::skip;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
@@ -103,9 +104,9 @@ fn a_hundred_thousand_random_and_torn_packets_never_fail() {
 /// are about half as much again as Linux 6.18 follows; docs/run.md has the numbers of other kernels.
 fn bound(program: &str) -> u32 {
     match program {
-        "lowtide_cong_avoid" => 95_000,
-        "receive" => 80_000,
-        "lowtide_pkts_acked" => 65_000,
+        "receive" => 52_000,
+        "send_pkts_acked" => 30_000,
+        "send_cong_avoid" => 18_000,
         name if name.starts_with("transmit_") => 6_000,
         "take_over" => 2_000,
         _ => 1_100,
@@ -120,6 +121,18 @@ fn the_verifier_follows_no_program_further_than_its_bound() {
     assert_eq!((receiving.len(), sending.len()), (6, 14), "{receiving:?} {names:?}");
     for program in receiving.iter().chain(&sending) {
         assert!((1..=bound(&program.name)).contains(&program.followed), "{program:?}: more than {}", bound(&program.name));
+    }
+}
+
+/// The same of the controls that a user may name.
+#[test]
+fn the_verifier_follows_no_control_further_than_its_bound() {
+    let Some(_) = bench() else { return };
+    for (profile, most) in SENDERS.iter().zip([30_000, 18_000, 18_000, 100_000]) {
+        let choice = Choice::new(Some(profile), None).expect("it aims at what its source says");
+        let programs = sending_verified(&Config { choice, ..Config::default() }).unwrap_or_else(|e| panic!("{}: {e:#}", profile.name));
+        let followed: u32 = programs.iter().map(|p| p.followed).sum();
+        assert!((1..=most).contains(&followed), "{}: {followed}, more than {most}", profile.name);
     }
 }
 

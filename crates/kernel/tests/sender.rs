@@ -120,6 +120,9 @@ fn name(phase: Phase) -> &'static str {
         Phase::Ramp => "ramp",
         Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
         Phase::Inference => "inference",
+        Phase::Alone => "law",
+        Phase::Yielding => "floor",
+        Phase::Probing => "probe",
     }
 }
 

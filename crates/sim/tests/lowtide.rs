@@ -35,7 +35,7 @@ fn alone_it_fills_the_line_and_hardly_the_queue() {
 
 #[test]
 fn beside_cubic_it_takes_next_to_nothing_in_small_and_large_buffers() {
-    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 60].map(|rtt| (seed, rtt))) {
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 60, 200, 300].map(|rtt| (seed, rtt))) {
         for (buffer_ms, bound) in [(30, 0.03), (200, 0.02)] {
             let queue = format!("kind = \"drop_tail\", ms = {buffer_ms}");
             let ours = share(&run(seed, (60, 20), rtt_ms, &queue, CUBIC));

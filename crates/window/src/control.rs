@@ -20,6 +20,8 @@ pub struct Start {
     pub target: u64,
     /// What the host cannot tell from noise, ns.
     pub least_target: u64,
+    /// Of what it draws at random.
+    pub seed: u64,
     /// Bytes.
     pub mss: u32,
     /// Segments that one acknowledgement releases, their time kept free below the target; zero: none is.
@@ -56,6 +58,10 @@ pub struct Ack {
     pub delivered: u64,
     /// The clock of rounds when what is acknowledged was sent.
     pub prior_delivered: u64,
+    /// Bytes of a sample of the delivery rate.
+    pub rate_delivered: u64,
+    /// Over which they were delivered, ns; zero: there is no sample.
+    pub rate_interval: u64,
     /// The window was the limit.
     pub limited: bool,
     /// The host is in recovery.
@@ -78,6 +84,8 @@ impl Default for Ack {
             segment: 0,
             delivered: 0,
             prior_delivered: 0,
+            rate_delivered: 0,
+            rate_interval: 0,
             limited: false,
             in_recovery: false,
             drained: false,

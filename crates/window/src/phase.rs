@@ -20,6 +20,12 @@ pub enum Phase {
     SlowStartAfterTimeout,
     /// TCP-LP: it has withdrawn, and waits for what that shows.
     Inference,
+    /// Our own control: nobody but its kind is on the line.
+    Alone,
+    /// Our own control: somebody else is on the line.
+    Yielding,
+    /// Our own control: it looks whether somebody still is.
+    Probing,
 }
 
 impl Phase {
@@ -32,7 +38,10 @@ impl Phase {
             3 => Phase::Freeze,
             4 => Phase::Ramp,
             5 => Phase::SlowStartAfterTimeout,
-            _ => Phase::Inference,
+            6 => Phase::Inference,
+            7 => Phase::Alone,
+            8 => Phase::Yielding,
+            _ => Phase::Probing,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the reference of each is. Knows no event.
 
 /// Number and name of each control; twin of `CONTROLS` in crates/kernel/bpf/control.h.
-pub static CONTROLS: [(u32, &str); 4] = [(1, "ledbat_pp"), (2, "ledbat"), (3, "tcp_lp"), (4, "tcp_nice")];
+pub static CONTROLS: [(u32, &str); 5] = [(1, "ledbat_pp"), (2, "ledbat"), (3, "tcp_lp"), (4, "tcp_nice"), (5, "lowtide")];
 
 /// A control with its settings, under the name that people give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,11 @@ pub static PROFILES: [Profile; 4] = [
 ];
 
 /// Those that only a sender has: they steer by what a receiver does not see, or down to less than a window can say.
-pub static SENDERS: [Profile; 3] = [
+pub static SENDERS: [Profile; 4] = [
     Profile { name: "ledbat", number: 2, enhanced: false, burst: 0, report_ns: 0 },
     Profile { name: "tcp_lp", number: 3, enhanced: false, burst: 0, report_ns: 0 },
     Profile { name: "tcp_nice", number: 4, enhanced: false, burst: 0, report_ns: 0 },
+    Profile { name: "lowtide", number: 5, enhanced: false, burst: 0, report_ns: 0 },
 ];
 
 impl Profile {

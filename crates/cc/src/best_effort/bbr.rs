@@ -68,6 +68,8 @@ pub(crate) struct FullPipe {
     baseline: u64,
     flat_rounds: u32,
     reached: bool,
+    /// Version 3: the plateau seen last, which PROBE_UP forgets.
+    now: bool,
 }
 
 impl FullPipe {
@@ -82,6 +84,38 @@ impl FullPipe {
         }
         self.flat_rounds += 1;
         self.reached = self.flat_rounds >= FULL_PIPE_ROUNDS;
+    }
+
+    /// Version 3: to be called for each acknowledgement that was not limited by the application, with its own sample in bit/s. Growth
+    /// shows at once, rounds without it are counted at their ends; the plateau holds until it is forgotten.
+    pub(crate) fn on_sample(&mut self, rate: u64, round_start: bool) {
+        if self.now {
+            return;
+        }
+        if u128::from(rate) * u128::from(UNIT) >= u128::from(self.baseline) * u128::from(FULL_PIPE_GROWTH) {
+            self.begin(rate);
+        } else if round_start {
+            self.flat_rounds += 1;
+            self.now = self.flat_rounds >= FULL_PIPE_ROUNDS;
+            self.reached |= self.now;
+        }
+    }
+
+    /// Whether the last rounds were flat.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.now
+    }
+
+    /// As [`begin`](FullPipe::begin), in the version that looks for plateaus while probing.
+    pub(crate) fn begin_if(&mut self, looks: bool, rate: u64) {
+        if looks {
+            self.begin(rate);
+        }
+    }
+
+    /// Looks for a plateau from `rate` on (`bbr_reset_full_bw`).
+    pub(crate) fn begin(&mut self, rate: u64) {
+        (self.baseline, self.flat_rounds, self.now) = (rate, 0, false);
     }
 
     pub(crate) fn reached(&self) -> bool {
@@ -100,7 +134,7 @@ impl FullPipe {
 
     /// As [`forget_plateau`](FullPipe::forget_plateau), the rounds counted included.
     pub(crate) fn restart(&mut self) {
-        (self.baseline, self.flat_rounds) = (0, 0);
+        self.begin(0);
     }
 }
 

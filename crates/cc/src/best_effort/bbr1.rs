@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::best_effort::bbr::aggregation::{Acked, Aggregation};
 use crate::best_effort::bbr::mode::{HeldBack, Mode, ProbeRtt};
 use crate::best_effort::bbr::pacer::Pacer;
-use crate::best_effort::bbr::{FullPipe, INITIAL_SEGMENTS, MIN_RTT_WINDOW, MIN_SEGMENTS, RoundMax, UNIT, draw};
+use crate::best_effort::bbr::{FullPipe, INITIAL_SEGMENTS, MIN_RTT_WINDOW, MIN_SEGMENTS, RoundMax, STARTUP_GAIN, UNIT, draw};
 use crate::controller::{Controller, Recovery, Start};
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params, require};
@@ -102,7 +102,7 @@ impl Bbr1 {
             mss: u64::from(start.mss),
             cwnd,
             prior_cwnd: 0,
-            pacer: Pacer::new(cwnd, start, config.pacing_margin_percent),
+            pacer: Pacer::new(cwnd, start, STARTUP_GAIN, config.pacing_margin_percent),
             mode: Mode::Startup,
             cycle: 0,
             cycle_start: start.now,

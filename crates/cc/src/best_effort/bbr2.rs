@@ -1,9 +1,11 @@
 //! BBR version 2 (google/bbr `tcp_bbr2.c`, v2alpha) without its ECN response, which is off by default: version 1 with bounds
-//! on what is in flight, learned from loss. Knows nothing of how the host paces or repairs losses.
+//! on what is in flight, learned from loss. Version 3 is the same machine with other [rules](Rules). Knows nothing of how the host paces
+//! or repairs losses.
 
 mod bounds;
 mod cycle;
 mod min_rtt;
+mod rules;
 
 use lowtide_units::{Rate, Span, Time};
 use serde::Deserialize;
@@ -18,6 +20,7 @@ use crate::params::{ParamError, Params, require};
 use crate::round::Round;
 use bounds::Bounds;
 use cycle::{Cycle, Phase};
+pub(super) use rules::Rules;
 
 /// Parameters; the defaults are v2alpha's.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -45,8 +48,6 @@ const PROBE_RTT_GAIN: u64 = UNIT / 2;
 const PROBE_RTT_DUE: Span = Span::from_secs(5);
 /// Rounds in a window of the aggregation filter, and in STARTUP (`bbr_extra_acked_win_rtts`, `extra_acked_in_startup`).
 const AGGREGATION_ROUNDS: u64 = 5;
-/// Losses in a round of STARTUP that end it (`bbr_full_loss_cnt`).
-const STARTUP_LOSSES: u32 = 8;
 /// A burst grows by 64 KiB, halved for every 512 µs of RTT (`bbr_tso_rtt_shift`).
 const BURST_RTT: Span = Span::from_micros(512);
 
@@ -55,17 +56,26 @@ const BURST_RTT: Span = Span::from_micros(512);
 /// # Errors
 /// Unknown or impossible parameters.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
-    let config: Config = params.read("bbr2")?;
-    for (name, value) in [("loss_threshold", config.loss_threshold), ("keep", config.keep), ("headroom", config.headroom)] {
-        require(value > 0.0 && value < 1.0, "bbr2", &format!("{name} must lie between 0 and 1"))?;
+    build_as(Rules::V2, "bbr2", params, start)
+}
+
+/// Version `rules` under its `name` in the registry; the versions have the same parameters with the same defaults.
+///
+/// # Errors
+/// Unknown or impossible parameters.
+pub(super) fn build_as(rules: Rules, name: &str, params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
+    let config: Config = params.read(name)?;
+    for (key, value) in [("loss_threshold", config.loss_threshold), ("keep", config.keep), ("headroom", config.headroom)] {
+        require(value > 0.0 && value < 1.0, name, &format!("{key} must lie between 0 and 1"))?;
     }
-    require(config.pacing_margin_percent < 100, "bbr2", "pacing_margin_percent must be below 100")?;
-    Ok(Box::new(Bbr2::new(config, start)))
+    require(config.pacing_margin_percent < 100, name, "pacing_margin_percent must be below 100")?;
+    Ok(Box::new(Bbr2::with_rules(rules, config, start)))
 }
 
 /// The state of one BBRv2 flow.
 #[derive(Debug)]
 pub struct Bbr2 {
+    rules: Rules,
     config: Config,
     mss: u64,
     cwnd: u64,
@@ -99,14 +109,20 @@ pub struct Bbr2 {
 impl Bbr2 {
     /// A flow at its initial window.
     pub fn new(config: Config, start: &Start) -> Bbr2 {
+        Bbr2::with_rules(Rules::V2, config, start)
+    }
+
+    /// The same by the rules of one version.
+    pub(super) fn with_rules(rules: Rules, config: Config, start: &Start) -> Bbr2 {
         let cwnd = start.window_or(INITIAL_SEGMENTS);
         Bbr2 {
+            rules,
             config,
             mss: u64::from(start.mss),
             cwnd,
             initial_cwnd: cwnd,
             prior_cwnd: 0,
-            pacer: Pacer::new(cwnd, start, config.pacing_margin_percent),
+            pacer: Pacer::new(cwnd, start, rules.startup_gain, config.pacing_margin_percent),
             mode: Mode::Startup,
             rate: [0; 2],
             min_rtt: None,
@@ -198,7 +214,9 @@ impl Bbr2 {
             mss: self.mss,
         });
         self.watch_startup_losses(ack, sample, loss_round_start);
-        if self.round_start && !sample.app_limited {
+        if self.rules.plateau_by_sample && !sample.app_limited {
+            self.full_pipe.on_sample(rate, self.round_start);
+        } else if self.round_start && !sample.app_limited {
             self.full_pipe.on_round(self.max_rate());
         }
         if self.mode == Mode::Startup && self.full_pipe.reached() {
@@ -214,17 +232,34 @@ impl Bbr2 {
         }
     }
 
-    /// Eight losses in a round of recovery, and too many for the flight: the pipe is full (`bbr2_check_loss_too_high_in_startup`).
+    /// So many losses in a round of recovery, and too many for the flight: the pipe is full (`bbr2_check_loss_too_high_in_startup`).
     fn watch_startup_losses(&mut self, ack: &Ack, sample: &RateSample, loss_round_start: bool) {
         if self.full_pipe.reached() {
             return;
         }
         self.startup_losses += u32::from(ack.lost > 0);
-        if loss_round_start && ack.in_recovery && self.startup_losses >= STARTUP_LOSSES && self.too_high(sample) {
+        if loss_round_start && ack.in_recovery && self.startup_losses >= self.rules.startup_losses && self.too_high(sample) {
             self.full_pipe.declare();
-            self.bounds.inflight_high = self.inflight_at(self.max_rate(), UNIT);
+            let delivered = if self.rules.startup_keeps_delivered { self.bounds.inflight_of_round } else { 0 };
+            self.bounds.inflight_high = self.inflight_at(self.max_rate(), UNIT).max(delivered);
         } else if loss_round_start {
             self.startup_losses = 0;
+        }
+    }
+
+    fn pacing_gain(&self) -> u64 {
+        match (self.mode, self.cycle.phase) {
+            (Mode::Startup, _) => self.rules.startup_gain,
+            (Mode::ProbeBw, Phase::Down) => self.rules.down_gain,
+            (mode, phase) => mode.pacing_gain(phase.pacing_gain()),
+        }
+    }
+
+    fn cwnd_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => self.rules.startup_cwnd_gain,
+            Mode::ProbeBw if self.cycle.phase == Phase::Up => self.rules.up_cwnd_gain,
+            mode => mode.cwnd_gain(),
         }
     }
 
@@ -239,7 +274,7 @@ impl Bbr2 {
         }
         let rate = self.rate_bps();
         let extra = self.aggregation.allowance(rate) / self.mss;
-        let target = self.with_burst_room(bdp_segments(rate, self.min_rtt, self.mode.cwnd_gain(), self.mss) + extra);
+        let target = self.with_burst_room(bdp_segments(rate, self.min_rtt, self.cwnd_gain(), self.mss) + extra);
         if self.full_pipe.reached() {
             self.cwnd = (self.cwnd + ack.acked).min(target);
         } else if self.cwnd < target || self.cwnd < 2 * self.initial_cwnd {
@@ -255,7 +290,11 @@ impl Bbr2 {
 
     fn on_timeout(&mut self, event: &Congestion) {
         self.timeout_until = Some(self.delivered + event.in_flight);
-        self.full_pipe.forget_plateau();
+        if self.rules.plateau_by_sample {
+            self.full_pipe.restart();
+        } else {
+            self.full_pipe.forget_plateau();
+        }
         self.bounds.note_loss(self.delivered);
         if !self.asks_for_loss() && self.bounds.inflight_low == u64::MAX {
             self.bounds.inflight_low = self.cwnd.max(self.prior_cwnd);
@@ -280,7 +319,7 @@ impl Controller for Bbr2 {
         }
         self.learn_min_rtt(ack, left_in_flight);
         self.pacer.see_rtt(self.cwnd, ack.srtt);
-        self.set_pacing(self.mode.pacing_gain(self.cycle.pacing_gain()));
+        self.set_pacing(self.pacing_gain());
         self.set_cwnd(ack);
     }
 

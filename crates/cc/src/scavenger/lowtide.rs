@@ -4,6 +4,7 @@
 mod arithmetic;
 mod floor;
 mod law;
+mod parts;
 mod probe;
 mod signals;
 #[cfg(test)]
@@ -17,13 +18,16 @@ use crate::events::{Ack, Cause, Congestion, Snapshot};
 use crate::params::{ParamError, Params};
 use arithmetic::{TIME_MAX, WINDOW_MAX, rate_of};
 use floor::Floor;
+use parts::{Part, Parts};
 use probe::Probe;
 use signals::Signals;
 
-/// There is nothing to set.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {}
+/// There is nothing to set; mechanisms may be left out to measure what each is worth.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    without: Vec<Part>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -50,19 +54,20 @@ pub struct Lowtide {
     pauses: u32,
     saved: u64,
     drain_until: u64,
+    parts: Parts,
 }
 
 /// The registry's constructor.
 ///
 /// # Errors
-/// Any parameter: it has none.
+/// A parameter other than `without`, or a mechanism that it does not have.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
-    let Config {} = params.read("lowtide")?;
-    Ok(Box::new(Lowtide::new(start)))
+    let Config { without } = params.read("lowtide")?;
+    Ok(Box::new(Lowtide::new(start, Parts::without(&without))))
 }
 
 impl Lowtide {
-    fn new(start: &Start) -> Lowtide {
+    fn new(start: &Start, parts: Parts) -> Lowtide {
         let signals = Signals::new(start);
         Lowtide {
             state: State::Start,
@@ -76,8 +81,13 @@ impl Lowtide {
             pauses: 0,
             saved: 0,
             drain_until: 0,
+            parts,
             signals,
         }
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.parts.has(part)
     }
 
     fn set_window(&mut self, bytes: u64) {
@@ -89,7 +99,7 @@ impl Lowtide {
         let lone = ack.acked <= self.signals.mss && self.window < 24 * self.signals.mss;
         match self.state {
             State::Start | State::Probe => !lone,
-            State::Law => !self.signals.met_a_stall(ack),
+            State::Law => !self.has(Part::Stall) || !self.signals.met_a_stall(ack),
             State::Drain | State::Floor => true,
         }
     }

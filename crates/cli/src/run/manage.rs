@@ -21,13 +21,13 @@ use super::signals::{self, Arrived, Signals};
 use super::what::{Origins, What};
 use crate::status_socket::{self, Sending, Server};
 
-/// How often interfaces that are new are looked for, and rates measured. Milliseconds.
+/// How often namespaces that are new are looked for, and rates measured. Milliseconds.
 const TICK_MS: u16 = 1000;
 
 /// Nothing that `doctor` looks for is missing.
 const REFUSES: &str = "this machine has what it takes, and still refuses (more: lowtide doctor)";
 
-/// Fields are dropped in this order: the programs let go before the group is removed.
+/// Where [`Managed::end`] is not called, fields are dropped in this order: the programs let go before the group is removed.
 pub struct Managed {
     receiver: Receiver,
     /// Or why uploads are not held back.
@@ -123,15 +123,25 @@ impl Managed {
         if let Some(Err(e)) = self.origins.as_ref().map(|o| o.restore(&left)) {
             super::say(format_args!("{e:#}"));
         }
+        let Managed { receiver, sender, server, group, .. } = self;
+        // Side by side: each waits for grace periods of RCU.
+        thread::scope(|scope| {
+            scope.spawn(|| drop(sender));
+            drop(receiver);
+        });
+        drop((server, group)); // in this order
         left.len()
     }
 
     /// What is due: answers for `status`, interfaces that have appeared, rates.
     fn tend(&mut self, meter: &mut Meter) -> anyhow::Result<()> {
         self.server.answer(|| meter.group(Some(self)))?;
-        if meter.tick_is_due() {
-            self.sender.as_mut().map_or(Ok(()), Sender::poll)?;
+        let due = meter.tick_is_due();
+        if self.receiver.has_news() || due {
             self.receiver.poll_interfaces()?;
+        }
+        if due {
+            self.sender.as_mut().map_or(Ok(()), Sender::poll)?;
             meter.sample(self)?;
         }
         Ok(())
@@ -177,7 +187,10 @@ pub fn until_the_end(
 /// Returns when something has happened, at the latest after a tick.
 fn wait(signals: &Signals, managed: Option<&Managed>) -> nix::Result<()> {
     let mut watched = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    watched.extend(managed.map(|m| PollFd::new(m.server.as_fd(), PollFlags::POLLIN)));
+    if let Some(managed) = managed {
+        watched.push(PollFd::new(managed.server.as_fd(), PollFlags::POLLIN));
+        watched.extend(managed.receiver.news().map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+    }
     match poll(&mut watched, PollTimeout::from(TICK_MS)) {
         Err(Errno::EINTR) | Ok(_) => Ok(()),
         Err(e) => Err(e),

@@ -1,7 +1,6 @@
 //! What tests of the command from outside have in common: starting it, and saying when this machine cannot manage.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 pub fn lowtide(args: &[&str]) -> Command {
@@ -26,37 +25,4 @@ pub fn can_manage(test: &str) -> bool {
         lowtide_testing::skip(test, why);
     }
     refusal.is_none()
-}
-
-/// A run that has said its first line.
-pub struct Running {
-    pub child: Child,
-    pub lines: BufReader<ChildStdout>,
-}
-
-impl Running {
-    pub fn start(args: &[&str]) -> Running {
-        Running::of(&mut lowtide(args))
-    }
-
-    pub fn of(command: &mut Command) -> Running {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("piped"));
-        Running { child, lines }
-    }
-
-    pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("it can be read");
-        line.trim().to_owned()
-    }
-
-    pub fn kill(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("kill starts");
-        assert!(status.success());
-    }
-
-    pub fn code(mut self) -> Option<i32> {
-        self.child.wait().expect("it ends").code()
-    }
 }

@@ -6,4 +6,6 @@
 mod common;
 mod ground;
 mod programs;
+#[path = "../common/running.rs"]
+mod running;
 mod survive;

@@ -8,8 +8,9 @@ use std::process::{ChildStdin, Command, Stdio};
 use lowtide_kernel::cgroup;
 use lowtide_lab::site::SERVER;
 
-use crate::common::{Running, can_manage, lowtide};
+use crate::common::{can_manage, lowtide};
 use crate::ground::{Ground, Shelf, noise, report, wait};
+use crate::running::Running;
 
 /// Both ends of a connection in one program: prints their controls' names when it is open, and after each line it reads, when another
 /// 100 kB have gone from one to the other.
@@ -66,7 +67,7 @@ fn an_upload_whose_lowtide_is_killed_arrives_whole_and_the_next_run_leaves_nothi
     let got = || shelf.get("movie");
     wait("the rest of the upload", || got().is_some());
     assert!(got().is_some_and(|got| got == fs::read(&file).expect("sent")));
-    assert_eq!(Running::start(&["run", "--quiet", "--", "true"]).code(), Some(0));
+    assert_eq!(Running::of(&mut lowtide(&["run", "--quiet", "--", "true"])).code(), Some(0));
     assert!(!controls().contains(&name), "{}", controls());
 }
 

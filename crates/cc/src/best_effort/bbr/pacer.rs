@@ -2,27 +2,28 @@
 
 use lowtide_units::{Rate, Span};
 
-use super::{FIRST_RTT, STARTUP_GAIN, pacing};
+use super::{FIRST_RTT, pacing};
 use crate::controller::Start;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     pub(crate) rate: Rate,
+    gain: u64,
     margin_percent: u64,
     seen_rtt: bool,
 }
 
 impl Pacer {
-    /// The first rate: the initial window over the handshake's RTT (`bbr_init_pacing_rate_from_rtt`).
-    pub(crate) fn new(cwnd: u64, start: &Start, margin_percent: u64) -> Pacer {
-        let mut pacer = Pacer { rate: Rate::from_bps(0), margin_percent, seen_rtt: start.handshake_rtt.is_some() };
+    /// The first rate: the initial window over the handshake's RTT, at STARTUP's `gain` (`bbr_init_pacing_rate_from_rtt`).
+    pub(crate) fn new(cwnd: u64, start: &Start, gain: u64, margin_percent: u64) -> Pacer {
+        let mut pacer = Pacer { rate: Rate::from_bps(0), gain, margin_percent, seen_rtt: start.handshake_rtt.is_some() };
         pacer.rate = pacer.over(cwnd, start.handshake_rtt.unwrap_or(FIRST_RTT));
         pacer
     }
 
     fn over(&self, cwnd: u64, rtt: Span) -> Rate {
         let rate = Rate::from_bytes_over(cwnd, rtt.max(Span::from_micros(1)));
-        pacing(rate.bps(), STARTUP_GAIN, self.margin_percent)
+        pacing(rate.bps(), self.gain, self.margin_percent)
     }
 
     /// The rate found, at `gain`; before the pipe is full it only rises (`bbr_set_pacing_rate`).

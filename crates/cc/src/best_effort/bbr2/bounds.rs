@@ -19,6 +19,8 @@ pub(super) struct Bounds {
     loss_round_end: u64,
     rate_latest: u64,
     inflight_latest: u64,
+    /// The same of the whole round that ended last.
+    pub(super) inflight_of_round: u64,
 }
 
 impl Default for Bounds {
@@ -31,6 +33,7 @@ impl Default for Bounds {
             loss_round_end: 1,
             rate_latest: 0,
             inflight_latest: 0,
+            inflight_of_round: 0,
         }
     }
 }
@@ -88,6 +91,7 @@ impl Bbr2 {
             self.lower();
         }
         let b = &mut self.bounds;
+        b.inflight_of_round = b.inflight_latest;
         (b.loss_in_round, b.rate_latest, b.inflight_latest) = (false, rate, sample.delivered);
         true
     }
@@ -124,7 +128,9 @@ impl Bbr2 {
             return;
         }
         if !ack.cwnd_limited || self.cwnd < self.bounds.inflight_high {
-            self.cycle.up_acked = 0;
+            if !self.rules.up_keeps_count {
+                self.cycle.up_acked = 0;
+            }
             return;
         }
         self.cycle.up_acked += ack.acked;

@@ -38,6 +38,11 @@ impl Phase {
             Phase::Up => "probe_bw_up",
         }
     }
+
+    /// Of DOWN the rules say it.
+    pub(super) fn pacing_gain(self) -> u64 {
+        if self == Phase::Up { UNIT * 5 / 4 } else { UNIT }
+    }
 }
 
 /// What the acknowledgements now arriving tell of: which sending they answer.
@@ -88,14 +93,6 @@ impl Cycle {
         }
     }
 
-    pub(super) fn pacing_gain(&self) -> u64 {
-        match self.phase {
-            Phase::Down => UNIT * 3 / 4,
-            Phase::Cruise | Phase::Refill => UNIT,
-            Phase::Up => UNIT * 5 / 4,
-        }
-    }
-
     /// PROBE_RTT begins: no more samples of a probe after this round.
     pub(super) fn stop_probing(&mut self) {
         self.acks = Acks::ProbeStopping;
@@ -138,7 +135,8 @@ impl Bbr2 {
         self.round.restart(self.delivered);
     }
 
-    fn start_up(&mut self, now: Time) {
+    fn start_up(&mut self, now: Time, rate: u64) {
+        self.full_pipe.begin_if(self.rules.plateau_by_sample, rate);
         let c = &mut self.cycle;
         (c.start, c.acks, c.phase) = (now, Acks::ProbeStarting, Phase::Up);
         c.steepen(self.cwnd / self.mss);
@@ -159,9 +157,9 @@ impl Bbr2 {
             Phase::Cruise if self.time_to_probe(ack.now) => self.start_refill(),
             Phase::Refill if self.round_start => {
                 self.cycle.samples_from_probe = true;
-                self.start_up(ack.now);
+                self.start_up(ack.now, sample.rate().bps());
             }
-            Phase::Up => self.leave_up(ack),
+            Phase::Up => self.leave_up(ack, sample),
             Phase::Down if self.time_to_probe(ack.now) => self.start_refill(),
             Phase::Down => {
                 let drained = self.inflight_at(self.max_rate(), UNIT).min(self.inflight_with_headroom());
@@ -174,16 +172,32 @@ impl Bbr2 {
     }
 
     /// A rising flight counts with the burst that leaves next (`bbr_packets_in_net_at_edt`).
-    fn leave_up(&mut self, ack: &Ack) {
+    ///
+    /// Version 2 ends UP when a quarter more than the pipe is in flight, version 3 when its rate no longer grows, unless the upper bound is
+    /// what keeps it from growing (`tcp_bbr.c`, `bbr_update_cycle_phase`).
+    fn leave_up(&mut self, ack: &Ack, sample: &RateSample) {
         let in_flight = ack.in_flight + self.burst() * self.mss;
         let at_bound = self.cycle.too_high && in_flight >= self.bounds.inflight_high;
-        let full_length = self.min_rtt.is_some_and(|rtt| self.cycle.elapsed(ack.now, rtt));
-        let queueing = full_length && in_flight >= self.inflight_at(self.max_rate(), UP_GAIN);
+        let full = if self.rules.plateau_by_sample { self.is_flat(ack, sample, at_bound) } else { self.is_queueing(ack, in_flight) };
         self.cycle.stopped_at_bound |= at_bound;
-        if at_bound || queueing {
+        if at_bound || full {
             self.cycle.too_high = false;
             self.start_down(ack.now);
         }
+    }
+
+    /// Version 2: a round trip of UP is over and a quarter more than the pipe is in flight.
+    fn is_queueing(&self, ack: &Ack, in_flight: u64) -> bool {
+        let full_length = self.min_rtt.is_some_and(|rtt| self.cycle.elapsed(ack.now, rtt));
+        full_length && in_flight >= self.inflight_at(self.max_rate(), UP_GAIN)
+    }
+
+    /// Version 3: the rate is flat; looked for anew while the upper bound is the limit.
+    fn is_flat(&mut self, ack: &Ack, sample: &RateSample, at_bound: bool) -> bool {
+        if !at_bound && ack.cwnd_limited && self.cwnd >= self.bounds.inflight_high {
+            self.full_pipe.begin(sample.rate().bps());
+        }
+        self.full_pipe.is_flat()
     }
 
     /// True if it started another phase (`bbr2_adapt_upper_bounds`).

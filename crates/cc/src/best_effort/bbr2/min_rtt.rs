@@ -13,7 +13,7 @@ impl Bbr2 {
         let due = ack.now > self.recent_rtt_at + PROBE_RTT_DUE;
         let delayed = ack.rate.is_some_and(|s| s.ack_delayed);
         if let Some(rtt) = ack.rtt
-            && (self.recent_rtt.is_none_or(|min| rtt <= min) || (due && !delayed))
+            && (self.recent_rtt.is_none_or(|min| rtt < min || (rtt == min && !self.rules.strict_minimum)) || (due && !delayed))
         {
             (self.recent_rtt, self.recent_rtt_at) = (Some(rtt), ack.now);
         }

@@ -173,3 +173,85 @@ fn a_timeout_leaves_one_segment_and_an_undo_gives_the_bounds_back() {
     flow.on_undo(Time::ZERO);
     assert_eq!((flow.cwnd(), flow.bounds.inflight_low, flow.bounds.inflight_high), (67 * MSS, u64::MAX, 90 * MSS));
 }
+
+/// As [`in_phase`], by version 3's rules.
+fn third_in_phase(phase: Phase) -> Bbr2 {
+    let mut flow = in_phase(phase);
+    flow.rules = Rules::V3;
+    flow
+}
+
+/// `tcp_bbr.c` (v3): 277/100 and 1/256, 2, 91/100, 2 + 1/4.
+#[test]
+fn version_3_has_its_gains() {
+    let fresh = Bbr2::with_rules(Rules::V3, Config::default(), &Start::default());
+    assert_eq!((fresh.pacing_gain(), fresh.cwnd_gain()), (710, 512));
+    let gains = |phase| (third_in_phase(phase).pacing_gain(), third_in_phase(phase).cwnd_gain());
+    assert_eq!([Phase::Down, Phase::Cruise, Phase::Refill, Phase::Up].map(gains), [(232, 512), (256, 512), (256, 512), (320, 576)]);
+    let second = |phase| (in_phase(phase).pacing_gain(), in_phase(phase).cwnd_gain());
+    assert_eq!([Phase::Down, Phase::Up].map(second), [(192, 512), (320, 512)]);
+}
+
+/// UP begins at its first sample's rate, 10 Mbit/s. A quarter more in flight does not end it, three rounds without growth do.
+#[test]
+fn version_3_probes_until_three_rounds_are_flat() {
+    let mut flow = third_in_phase(Phase::Cruise);
+    let mut seen = Vec::new();
+    for ms in [3100, 3140, 3180, 3220, 3260] {
+        flow.on_ack(&ack(ms, 0, 60, true));
+        seen.push(flow.snapshot().phase);
+    }
+    assert_eq!(seen, ["probe_bw_refill", "probe_bw_up", "probe_bw_up", "probe_bw_up", "probe_bw_down"]);
+}
+
+/// With the upper bound as the limit of the window the plateau is looked for anew at every acknowledgement: UP goes on.
+#[test]
+fn version_3_goes_on_probing_while_its_bound_is_the_limit() {
+    let mut flow = third_in_phase(Phase::Cruise);
+    flow.bounds.inflight_high = 60 * MSS;
+    let mut seen = Vec::new();
+    for ms in [3100, 3140, 3180, 3220, 3260, 3300, 3340] {
+        flow.cwnd = flow.bounds.inflight_high;
+        flow.on_ack(&ack(ms, 0, 50, true));
+        seen.push(flow.snapshot().phase);
+    }
+    assert_eq!(seen[1..], ["probe_bw_up"; 6]);
+    assert!(flow.bounds.inflight_high > 60 * MSS, "and the bound rises");
+}
+
+/// Growth between two rounds' ends counts in version 3, which looks at every sample.
+#[test]
+fn version_3_sees_growth_at_once() {
+    let mut pipe = FullPipe::default();
+    pipe.on_sample(1_000_000, true);
+    for _ in 0..2 {
+        pipe.on_sample(1_000_000, true);
+    }
+    pipe.on_sample(1_250_000, false);
+    for _ in 0..2 {
+        pipe.on_sample(1_250_000, true);
+    }
+    assert!(!pipe.is_flat() && !pipe.reached());
+    pipe.on_sample(1_250_000, true);
+    assert!(pipe.is_flat() && pipe.reached());
+    pipe.begin(1_250_000);
+    assert!(!pipe.is_flat() && pipe.reached(), "the plateau is forgotten, the verdict of STARTUP stays");
+}
+
+/// Six losses in a round of recovery end version 3's STARTUP, eight version 2's; version 3's bound keeps what the round delivered.
+#[test]
+fn version_3_leaves_startup_after_six_losses() {
+    let after = |rules, losses| {
+        let mut flow = Bbr2::with_rules(rules, Config::default(), &Start { mss: MSS as u32, ..Start::default() });
+        (flow.rate, flow.min_rtt, flow.recent_rtt, flow.cwnd) = ([1_000_000, 1_000_000], Some(RTT), Some(RTT), 100 * MSS);
+        flow.full_pipe.begin(100_000_000);
+        for n in 0..losses {
+            flow.on_ack(&Ack { in_recovery: true, prior_delivered: 0, ..ack(n, 4, 100, false) });
+        }
+        flow.on_ack(&Ack { in_recovery: true, ..ack(losses, 4, 100, true) });
+        (flow.full_pipe.reached(), flow.bounds.inflight_high)
+    };
+    assert_eq!(after(Rules::V3, 4), (false, u64::MAX));
+    assert!(after(Rules::V3, 5).0 && !after(Rules::V2, 5).0 && after(Rules::V2, 7).0);
+    assert!(after(Rules::V3, 7).1 >= 50_000, "what a round delivered");
+}

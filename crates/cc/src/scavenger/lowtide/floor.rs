@@ -1,6 +1,7 @@
 //! FLOOR: nearly silent. Pairs of packets show whether the line is free, busy, held by one of our kind, or slower than before.
 
 use super::arithmetic::{bytes_in, ratio, shuffle};
+use super::parts::Part;
 use super::{Lowtide, State};
 use crate::events::Ack;
 
@@ -11,6 +12,12 @@ const LEVELS: u32 = 8;
 /// The shortest and the longest hold.
 const HOLD_LEAST: u64 = 200_000;
 const HOLD_MOST: u64 = 8_000_000;
+
+/// Samples in a row that were even: nobody sends.
+const EVEN: u32 = 6;
+
+/// A floor that is uneven, but where no queue is seen, is left after this long.
+const DOUBT: u64 = 20_000_000;
 
 /// What the visit has found.
 #[derive(Debug)]
@@ -26,9 +33,21 @@ pub struct Floor {
     /// What was sent before this many bytes were delivered says nothing.
     mark: u64,
     hold_until: u64,
+    /// A floor that is uneven but has no queue is left from then on.
+    doubt_at: u64,
+    /// The visit was left so.
+    doubted: bool,
+    /// The path's own noise makes the floor uneven.
+    noisy: bool,
     samples: u32,
-    /// One bit a sample: busy.
+    /// Samples that were whole pairs.
+    pairs: u32,
+    /// Acknowledged since nothing was under way: a pair is complete when nothing is again.
+    arrived: u64,
+    /// One bit a sample: there was a queue.
     busy: u32,
+    /// The same for one that was not even.
+    uneven: u32,
     least: u64,
     most: u64,
     queues: [u64; 8],
@@ -44,8 +63,14 @@ impl Floor {
             left_at: 0,
             mark: 0,
             hold_until: 0,
+            doubt_at: 0,
+            doubted: false,
+            noisy: false,
             samples: 0,
+            pairs: 0,
+            arrived: 0,
             busy: 0,
+            uneven: 0,
             least: u64::MAX,
             most: 0,
             queues: [0; 8],
@@ -53,7 +78,21 @@ impl Floor {
         }
     }
 
+    /// LAW has lasted until a drain. If the floor had been uneven all the same, that was the path's own noise.
+    pub fn nobody_came(&mut self) {
+        self.noisy |= self.doubted;
+    }
+
+    /// Whether `ack` completes a pair. After a loss segments travel alone and wait less.
+    fn completes_a_pair(&mut self, ack: &Ack, mss: u64) -> bool {
+        let arrived = if ack.lost > 0 { 0 } else { self.arrived + ack.acked };
+        let complete = ack.in_flight <= ack.acked + ack.lost;
+        self.arrived = if complete { 0 } else { arrived };
+        complete && arrived >= 2 * mss
+    }
+
     fn take(&mut self, rtt: u64, queue: u64) {
+        self.pairs = self.pairs.saturating_add(1);
         (self.least, self.most) = (self.least.min(rtt), self.most.max(rtt));
         self.queues.rotate_right(1);
         self.queues[0] = queue;
@@ -64,28 +103,34 @@ impl Lowtide {
     /// Leaves the line to others. `relapse`: a probe has just found them.
     pub(super) fn yield_line(&mut self, ack: &Ack, relapse: bool) {
         let (s, floor) = (&self.signals, &mut self.floor);
-        floor.level = if relapse || s.now < floor.relapse_until { (floor.level + 1).min(LEVELS) } else { 0 };
+        let again = (relapse || s.now < floor.relapse_until) && self.parts.has(Part::Relapse);
+        floor.level = if again { (floor.level + 1).min(LEVELS) } else { 0 };
+        floor.noisy &= !relapse;
         if self.state != State::Probe {
             floor.left_at = s.rate;
         }
         floor.random = shuffle(floor.random);
-        (floor.met, floor.samples, floor.busy) = (false, 0, 0);
-        (floor.least, floor.most) = (u64::MAX, 0);
+        (floor.met, floor.doubted, floor.samples, floor.busy, floor.uneven) = (false, false, 0, 0, 0);
+        (floor.pairs, floor.arrived, floor.least, floor.most) = (0, 0, u64::MAX, 0);
         floor.mark = ack.delivered + ack.in_flight;
         // Up to half more at random: two of ours that left together must not come back together.
         let hold = ((10 * s.base).max(HOLD_LEAST) << floor.level) / 1024 * (1024 + floor.random % 512);
         floor.hold_until = s.now + hold.min(HOLD_MOST.max(10 * s.base));
+        floor.doubt_at = s.now + DOUBT.max(4 * hold);
         (self.state, self.calm) = (State::Floor, 0);
     }
 
-    /// The window of FLOOR in bytes, below one segment: 1.2 % of the line. The first samples of a first visit come as fast as they can.
+    /// The window of FLOOR in bytes, below one segment: 1.2 % of the line, twice that while nobody is seen. The first samples of a first visit
+    /// come as fast as they can. They are sent by time: pairs that the acknowledgements clock would fall into the same gaps of somebody
+    /// else's bursts again and again.
     pub(super) fn floor_window(&self) -> u64 {
         let s = &self.signals;
         let most = s.mss * 9 / 10;
         if self.floor.level == 0 && self.floor.samples < SAMPLES {
             return most;
         }
-        (bytes_in(s.line_rate(), s.srtt) / 1000 * 12).clamp((s.mss / 100).min(most), most)
+        let permille = if self.floor.uneven & 1 == 0 { 24 } else { 12 };
+        (bytes_in(s.line_rate(), s.srtt) / 1000 * permille).clamp((s.mss / 100).min(most), most)
     }
 
     pub(super) fn in_floor(&mut self, ack: &Ack, rtt: u64) {
@@ -93,31 +138,50 @@ impl Lowtide {
             return;
         }
         let queue = rtt - self.signals.base;
-        self.floor.take(rtt, queue);
+        let pair = self.floor.completes_a_pair(ack, self.signals.mss);
+        if pair {
+            self.floor.take(rtt, queue);
+        }
         let busy = queue > self.signals.free() && !(self.floor.samples >= 2 && self.line_is_slower(self.floor.left_at));
+        let even = self.even();
         let floor = &mut self.floor;
-        floor.met |= busy && floor.samples > 0;
+        // On an empty line all pairs take the same time. One that waited for a packet in service tells of somebody who sends, even if no
+        // queue stands, and behind a fair queue that is all that one sees of him.
+        let uneven = busy || pair && even.is_some_and(|within| rtt > floor.least + within);
+        floor.met |= uneven && floor.samples > 0;
         floor.busy = (floor.busy << 1) | u32::from(busy);
+        floor.uneven = (floor.uneven << 1) | u32::from(uneven);
         floor.samples = floor.samples.saturating_add(1);
         self.leave_floor();
     }
 
+    /// How much even samples may differ; none where the path's noise hides a packet's time.
+    fn even(&self) -> Option<u64> {
+        let within = self.signals.serialisation / 4 + 2 * self.signals.jitter();
+        (within < self.signals.serialisation && !self.floor.noisy && self.has(Part::EvenFloor)).then_some(within)
+    }
+
     fn leave_floor(&mut self) {
         let (s, floor) = (&self.signals, &self.floor);
-        let wanted = SAMPLES << floor.level.min(3);
-        let recent = floor.busy & (u32::MAX >> (32 - wanted));
-        let tolerated = if s.jitter() > 1_000 { wanted / 4 } else { wanted / 8 };
-        let friend = self.meets_a_friend();
-        let at_once = floor.level == 0 && floor.samples >= 3 && (!floor.met || friend);
-        let after_hold = s.now >= floor.hold_until && floor.samples >= wanted && (recent.count_ones() <= tolerated || friend);
-        if !at_once && !after_hold {
+        let precise = self.even().is_some();
+        let wanted = if precise && floor.met { 32 } else { SAMPLES << floor.level.min(3) };
+        let of_recent = |bits: u32| (bits & (u32::MAX >> (32 - wanted))).count_ones();
+        let tolerated = if precise || s.jitter() > 1_000 { wanted / 4 } else { wanted / 8 };
+        let friend = self.has(Part::Friend) && self.meets_a_friend();
+        let first_visit = floor.level == 0 && floor.samples >= 3 && (!floor.met || friend);
+        let nobody = precise && floor.samples > EVEN && floor.uneven.trailing_zeros() >= EVEN && self.has(Part::EarlyLeave);
+        let enough = |samples| s.now >= floor.hold_until && floor.samples >= samples;
+        let free = (enough(wanted) && of_recent(floor.uneven) <= tolerated) || (enough(SAMPLES << floor.level.min(3)) && friend);
+        let doubt = enough(wanted) && s.now >= floor.doubt_at && of_recent(floor.busy) <= wanted / 8;
+        if !(first_visit || nobody || free || doubt) {
             return;
         }
         if floor.met && friend {
-            self.join_a_friend();
-        } else {
-            self.begin_probe();
+            return self.join_a_friend();
         }
+        self.floor.met &= !nobody;
+        self.floor.doubted = doubt && !free;
+        self.begin_probe();
     }
 
     /// One of our kind holds a small, steady queue: enter its law from two packets. A probe would drive both above the alarm.
@@ -130,7 +194,7 @@ impl Lowtide {
 
     fn meets_a_friend(&self) -> bool {
         let (s, floor) = (&self.signals, &self.floor);
-        let count = floor.samples.min(SAMPLES << floor.level.min(1));
+        let count = floor.pairs.min(SAMPLES << floor.level.min(1));
         if count < 3 {
             return false;
         }
@@ -146,10 +210,13 @@ impl Lowtide {
     pub(super) fn line_is_slower(&self, rate: u64) -> bool {
         let (s, floor) = (&self.signals, &self.floor);
         let r = ratio(s.line_rate(), rate).min(1 << 20);
+        if !self.has(Part::SlowerLine) {
+            return false;
+        }
         if r < 269 || s.jitter() * 1024 > (r - 256) * s.serialisation {
             return true;
         }
-        if floor.samples < 3 {
+        if floor.pairs < 3 {
             return false;
         }
         let delay = floor.least.saturating_sub(s.base) << 8;

@@ -1,6 +1,7 @@
 //! LAW, the own share of a small standing queue, and DRAIN, which shows everybody the empty line.
 
 use super::arithmetic::{bytes_in, time_of};
+use super::parts::Part;
 use super::signals::RoundSoFar;
 use super::{Lowtide, State};
 use crate::events::Ack;
@@ -20,9 +21,9 @@ impl Lowtide {
         (self.calm, self.calm_step, self.signals.smooth_rate) = (0, 0, rate);
         let round_trip = (self.signals.base + self.signals.queue).max(time_of(before, rate));
         self.no_alarm_before = self.signals.now + 2 * round_trip + 20_000;
-        if self.state == State::Probe && self.floor.met {
+        if self.state == State::Probe && self.floor.met && self.has(Part::Relapse) {
             // Somebody was there a moment ago: a queue in the next thirty round trips is a relapse.
-            self.floor.relapse_until = self.signals.now + (30 * self.signals.base).max(3_000_000);
+            self.floor.relapse_until = self.signals.now + (30 * self.signals.base).max(1_000_000);
         }
         self.state = State::Law;
     }
@@ -32,7 +33,7 @@ impl Lowtide {
         let s = &self.signals;
         // 1.2 T2, because six samples in a row are weaker evidence than the minimum of a round.
         let bound = s.alarm + s.alarm / 5;
-        if s.now <= self.no_alarm_before || s.queue_of_last(1) <= bound {
+        if s.now <= self.no_alarm_before || s.queue_of_last(1) <= bound || !self.has(Part::QuickAlarm) {
             return;
         }
         let queue = s.queue_of_last(ALARM_SAMPLES);
@@ -54,7 +55,8 @@ impl Lowtide {
     /// Once a round.
     pub(super) fn on_round(&mut self, ack: &Ack) {
         let in_law = self.state == State::Law;
-        let seen = self.signals.end_round(ack, in_law && self.window > 6 * self.signals.mss);
+        let steady = in_law && self.window > 6 * self.signals.mss && self.has(Part::Jitter);
+        let seen = self.signals.end_round(ack, steady);
         let paused = seen.longest_gap > 10_000.max(self.signals.queue / 2) && self.window > 8 * self.signals.mss && self.pauses < 2;
         self.pauses = if paused { self.pauses + 1 } else { 0 };
         if !in_law || paused {
@@ -65,7 +67,7 @@ impl Lowtide {
         let may_yield = s.now > self.no_alarm_before;
         // CoDel holds the queue at 5 ms, below the alarm: there a mark is the sign, or a loss with more queue than we make.
         let managed = seen.marked || (seen.lost > 0 && s.queue * 2 > s.knee * 3);
-        if managed && may_yield {
+        if managed && may_yield && self.parts.has(Part::LossAlarm) {
             self.yield_line(ack, false);
         } else if s.queue > s.alarm {
             if may_yield {
@@ -91,8 +93,10 @@ impl Lowtide {
         let wanted = if s.queue > s.knee { share * s.knee / s.queue * s.knee / s.queue } else { share };
         let held = self.window / 256 * ((s.queue << 8) / (s.base + s.queue));
         self.set_window((self.window + wanted / 2).saturating_sub(held / 2));
-        self.grow_when_calm(share);
-        if self.signals.now - self.signals.base_seen > DRAIN_AFTER {
+        if self.has(Part::CalmGrowth) {
+            self.grow_when_calm(share);
+        }
+        if self.signals.now - self.signals.base_seen > DRAIN_AFTER && self.has(Part::Drain) {
             self.drain();
         }
     }
@@ -117,6 +121,7 @@ impl Lowtide {
 
     /// Takes more than the own queue away for a round trip. Others of our kind see the same minimum: their drains fall together.
     fn drain(&mut self) {
+        self.floor.nobody_came();
         let s = &mut self.signals;
         s.drained = u64::MAX;
         self.saved = self.window;

@@ -1,6 +1,7 @@
 //! START and PROBE: growth by doubling until a queue appears or, in PROBE, most of the known rate is reached; then a measurement.
 
 use super::arithmetic::{bytes_in, rate_of};
+use super::parts::Part;
 use super::{Lowtide, State};
 use crate::events::Ack;
 
@@ -33,7 +34,8 @@ enum Step {
 impl Lowtide {
     pub(super) fn begin_probe(&mut self) {
         (self.state, self.probe) = (State::Probe, Probe::default());
-        self.set_window(4 * self.signals.mss);
+        let empty = !self.floor.met && self.floor.level == 0 && self.has(Part::QuickProbe);
+        self.set_window(if empty { self.probe_cap() / 4 } else { 0 }.max(4 * self.signals.mss));
         self.signals.forget_rate();
     }
 
@@ -73,16 +75,22 @@ impl Lowtide {
         if somebody {
             return self.end_start();
         }
-        self.set_window(self.window + ack.acked);
         if !probing {
-            return;
+            return self.set_window(self.window + ack.acked);
         }
-        // 0.85 of the line: the rest shows whether somebody else has it.
-        let cap = (bytes_in(self.signals.line_rate(), self.signals.base) / 20 * 17).max(4 * self.signals.mss);
+        let cap = self.probe_cap();
+        // Where somebody was met before, a small step builds a small queue: doubling would cost them two reductions.
+        let careful = (self.floor.met || self.floor.level > 0) && self.window * 2 > cap && self.has(Part::CarefulProbe);
+        self.set_window(self.window + if careful { ack.acked / 4 } else { ack.acked });
         if self.window >= cap {
             self.set_window(cap);
             self.measure(Step::Filling, ack);
         }
+    }
+
+    /// 0.85 of the line: the rest shows whether somebody else has it.
+    fn probe_cap(&self) -> u64 {
+        (bytes_in(self.signals.line_rate(), self.signals.base) / 20 * 17).max(4 * self.signals.mss)
     }
 
     fn measure(&mut self, step: Step, ack: &Ack) {

@@ -16,6 +16,8 @@ const KNEE_LEAST: u64 = 2_500;
 const FREE: u64 = 1_000;
 /// A silence longer than this, besides four times the usual one, is a pause of the line (a scan of a radio, a handover).
 const STALL: u64 = 25_000;
+/// Pauses of a line are at least this far apart, and eight round trips.
+const STALL_APART: u64 = 2_000_000;
 
 /// See the module. Times in µs, rates in bytes a second.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub struct Signals {
     samples: u64,
     last_ack: u64,
     stall_until: u64,
+    /// The next silence from then on may be taken for a pause of the line.
+    next_stall: u64,
 }
 
 /// What the running round has seen.
@@ -102,6 +106,7 @@ impl Signals {
             samples: 0,
             last_ack: now,
             stall_until: 0,
+            next_stall: 0,
         };
         signals.refresh();
         signals
@@ -175,8 +180,10 @@ impl Signals {
         if gap > 0 && gap < TIME_MAX && ack.acked > 0 {
             self.take_dispersion(gap * self.mss / ack.acked);
         }
-        if steady && gap > STALL + 4 * self.gap && ack.delivered > self.stall_until {
+        if steady && gap > STALL + 4 * self.gap && self.now >= self.next_stall {
             self.stall_until = ack.delivered + ack.in_flight;
+            // A burst of somebody else's, once a round trip, looks the same.
+            self.next_stall = self.now + STALL_APART.max(8 * self.srtt);
         }
         self.round.longest_gap = self.round.longest_gap.max(gap.min(TIME_MAX));
         self.round.lost += ack.lost;

@@ -15,7 +15,7 @@ struct Path {
 
 impl Path {
     fn new() -> Path {
-        Path { cc: Lowtide::new(&Start::default()), now: 1_000, delivered: 0 }
+        Path { cc: Lowtide::new(&Start::default(), Parts::ALL), now: 1_000, delivered: 0 }
     }
 
     /// A window in acknowledgements of two segments, spread over a round trip of `BASE + queue`.
@@ -121,6 +121,36 @@ fn three_free_pairs_after_the_first_bring_a_probe_and_it_the_law() {
     assert_eq!(path.cc.state, State::Law);
 }
 
+/// Somebody behind a fair queue, or one who leaves gaps: no queue stands, but every other pair waits for a packet in service.
+#[test]
+fn an_uneven_floor_without_a_queue_is_not_left_for_long() {
+    let mut path = Path::settled();
+    path.rounds(1, 9_000);
+    let ser = path.cc.signals.serialisation;
+    let uneven = |path: &mut Path| {
+        path.rounds(1, ser);
+        path.rounds(1, ser + ser / 2);
+        path.cc.state
+    };
+    let began = path.now;
+    while uneven(&mut path) == State::Floor {
+        assert!(path.now < began + 60_000_000);
+    }
+    assert!(path.now > began + 20_000_000, "{}", path.now - began);
+}
+
+/// Bursts of somebody else's, once a round trip, are silences between our acknowledgements, too: not every one may be taken for a pause.
+#[test]
+fn a_queue_between_silences_is_seen() {
+    let mut path = Path::settled();
+    path.rounds(1, 2_400);
+    for _ in 0..20 {
+        path.now += 40_000;
+        path.round(30_000, |_| ());
+    }
+    assert_eq!(path.cc.state, State::Floor);
+}
+
 #[test]
 fn a_busy_floor_is_not_left() {
     let mut path = Path::settled();
@@ -132,7 +162,7 @@ fn a_busy_floor_is_not_left() {
 #[test]
 fn the_own_queue_grows_with_the_square_root_of_the_rate() {
     let packets = |packets_a_second: u64| {
-        let cc = Lowtide::new(&Start::default());
+        let cc = Lowtide::new(&Start::default(), Parts::ALL);
         cc.signals.share_of_queue(packets_a_second * MSS) as f64 / MSS as f64
     };
     for (rate, expected) in [(100, 3.0), (1_667, 4.0), (4 * 1_667, 8.0), (100 * 1_667, 40.0)] {
@@ -144,4 +174,6 @@ fn the_own_queue_grows_with_the_square_root_of_the_rate() {
 fn there_is_nothing_to_set() {
     let params = Params::from_toml("target_ms = 5").expect("valid TOML");
     assert!(build(&params, &Start::default()).expect_err("unknown").to_string().contains("target_ms"));
+    let params = Params::from_toml("without = [\"drain\", \"tide\"]").expect("valid TOML");
+    assert!(build(&params, &Start::default()).expect_err("unknown").to_string().contains("even-floor"));
 }

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// FLOOR: nearly silent. Pairs of packets show whether the line is free, busy, held by one of our kind, or slower than before; the twin of
+// crates/cc/src/scavenger/lowtide/floor.rs.
+#ifndef LOWTIDE_LOWTIDE_FLOOR_H
+#define LOWTIDE_LOWTIDE_FLOOR_H
+
+#include "state.h"
+
+#define LOWTIDE_SAMPLES 4                  // that a first visit takes; relapses take 2, 4, 8 times as many
+#define LOWTIDE_LEVELS 8                   // relapses beyond this change nothing
+#define LOWTIDE_HOLD_LEAST 200000ULL       // us
+#define LOWTIDE_HOLD_MOST 8000000ULL
+
+#define LOWTIDE_EVEN 6                     // samples in a row that were even: nobody sends
+#define LOWTIDE_PRECISE 32                 // samples that tell how much of the line somebody uses
+#define LOWTIDE_DOUBT 20000000ULL          // us: a floor that is uneven, but where no queue is seen, is left after this long
+
+INLINE void lowtide_enter_law(struct lowtide *c, u64 rate); // law.h
+INLINE void lowtide_begin_probe(struct lowtide *c);         // probe.h
+
+// Leaves the line to others. `relapse`: a probe has just found them.
+INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, int relapse)
+{
+	struct lowtide_signals *s = &c->signals;
+	struct lowtide_floor *f = &c->floor;
+	u64 hold;
+
+	f->level = relapse || s->now < f->relapse_until ? lesser_u63(f->level + 1, LOWTIDE_LEVELS) : 0;
+	if (NOW_IS(c->state) != LOWTIDE_PROBE)
+		f->left_at = s->rate;
+	f->random = lowtide_shuffle(f->random);
+	f->noisy = f->noisy && !relapse;
+	f->met = f->doubted = f->samples = f->busy = f->uneven = f->pairs = 0;
+	f->arrived = 0;
+	f->least = LOWTIDE_NONE;
+	f->most = 0;
+	f->mark = a->delivered + a->in_flight;
+	// Up to half more at random: two of ours that left together must not come back together.
+	hold = (larger_u63(10 * s->base, LOWTIDE_HOLD_LEAST) << (f->level & 15)) / 1024 * (1024 + f->random % 512);
+	f->hold_until = s->now + lesser_u63(hold, larger_u63(LOWTIDE_HOLD_MOST, 10 * s->base));
+	f->doubt_at = s->now + larger_u63(LOWTIDE_DOUBT, 4 * hold);
+	c->state = LOWTIDE_FLOOR;
+	c->calm = 0;
+	c->yields++;
+}
+
+// The window of FLOOR in bytes, below one segment: 1.2 % of the line, twice that while nobody is seen. The first samples of a first visit come as
+// fast as they can.
+INLINE u64 lowtide_floor_window(const struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+	u64 most = s->mss * 9 / 10;
+
+	if (c->floor.level == 0 && c->floor.samples < LOWTIDE_SAMPLES)
+		return most;
+	return lowtide_clamp(lowtide_bytes_in(lowtide_line_rate(s), s->srtt) / 1000 * (c->floor.uneven & 1 ? 12 : 24), lesser_u63(s->mss / 100, most), most);
+}
+
+// Whether `rate` is all that the line has now. With r = line rate / rate, a slow line delays both packets of a pair, together by (2r - 1) packets'
+// times, a fair queue that serves somebody else in turn only by r. Where the jitter hides the difference a slow line is assumed.
+INLINE int lowtide_line_is_slower(const struct lowtide *c, u64 rate)
+{
+	const struct lowtide_signals *s = &c->signals;
+	u64 r = lesser_u63(lowtide_ratio(lowtide_line_rate(s), rate), 1 << 20), delay, spread;
+
+	if (r < 269 || lowtide_jitter(s) * 1024 > (r - 256) * s->serialisation)
+		return 1;
+	if (c->floor.pairs < 3)
+		return 0;
+	delay = lowtide_less(c->floor.least, s->base) << 8;
+	spread = (c->floor.most - c->floor.least) << 8;
+	// Between 1.5 r - 0.7 and 2 r - 0.3 packets' times, and within 0.3.
+	return delay > (r * 3 / 2 - 179) * s->serialisation && delay < (2 * r - 77) * s->serialisation && spread < 77 * s->serialisation;
+}
+
+INLINE int lowtide_meets_a_friend(const struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+	u64 count = lesser_u63(c->floor.pairs, LOWTIDE_SAMPLES << lesser_u63(c->floor.level, 1)), least = LOWTIDE_NONE, most = 0;
+
+	if (count < 3)
+		return 0;
+	for (u64 i = 0; i < LOWTIDE_QUEUES; i++) {
+		if (i < count) {
+			least = lesser_u64(least, c->floor.queues[i]);
+			most = larger_u63(most, c->floor.queues[i]);
+		}
+	}
+	// Between 0.6 T and 0.85 T2, and within 1.5 ms.
+	return least > s->knee * 3 / 5 + s->serialisation && most < s->alarm * 17 / 20 &&
+	       most - least < 1500 + 2 * lowtide_jitter(s) + s->serialisation;
+}
+
+// One of our kind holds a small, steady queue: enter its law from two packets. A probe would drive both above the alarm.
+INLINE void lowtide_join_a_friend(struct lowtide *c)
+{
+	struct lowtide_signals *s = &c->signals;
+
+	s->queue = c->floor.queues[0];
+	lowtide_enter_law(c, lowtide_rate_of(2 * s->mss, s->base + s->queue));
+	lowtide_set_window(c, 2 * s->mss);
+}
+
+INLINE u32 lowtide_ones(u32 x)
+{
+	x = x - ((x >> 1) & 0x55555555);
+	x = (x & 0x33333333) + ((x >> 2) & 0x33333333);
+	return (((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
+}
+
+// How much even samples may differ; none where the path's noise hides a packet's time.
+INLINE u64 lowtide_even(const struct lowtide *c)
+{
+	u64 within = c->signals.serialisation / 4 + 2 * lowtide_jitter(&c->signals);
+
+	return within < c->signals.serialisation && !c->floor.noisy ? within : LOWTIDE_NONE;
+}
+
+INLINE void lowtide_leave_floor(struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+	struct lowtide_floor *f = &c->floor;
+	u32 few = LOWTIDE_SAMPLES << lesser_u63(f->level, 3);
+	int precise = lowtide_even(c) != LOWTIDE_NONE, held = s->now >= f->hold_until;
+	u32 wanted = precise && f->met ? LOWTIDE_PRECISE : few;
+	u32 recent = 0xffffffffU >> ((32 - wanted) & 31);
+	u32 tolerated = precise || lowtide_jitter(s) > 1000 ? wanted / 4 : wanted / 8;
+	int is_friend = lowtide_meets_a_friend(c);
+	int first_visit = f->level == 0 && f->samples >= 3 && (!f->met || is_friend);
+	int nobody = precise && f->samples > LOWTIDE_EVEN && !(f->uneven & ((1U << LOWTIDE_EVEN) - 1));
+	int enough = held && f->samples >= wanted;
+	int is_free = (enough && lowtide_ones(f->uneven & recent) <= tolerated) || (held && f->samples >= few && is_friend);
+	int doubt = enough && s->now >= f->doubt_at && lowtide_ones(f->busy & recent) <= wanted / 8;
+
+	if (!first_visit && !nobody && !is_free && !doubt)
+		return;
+	if (f->met && is_friend) {
+		lowtide_join_a_friend(c);
+		return;
+	}
+	f->met = f->met && !nobody;
+	f->doubted = doubt && !is_free;
+	lowtide_begin_probe(c);
+}
+
+// Whether `a` completes a pair. After a loss segments travel alone and wait less.
+INLINE int lowtide_completes_a_pair(struct lowtide *c, const struct control_ack *a)
+{
+	u64 arrived = a->lost > 0 ? 0 : c->floor.arrived + a->acked;
+	int complete = a->in_flight <= a->acked + a->lost;
+
+	c->floor.arrived = complete ? 0 : arrived;
+	return complete && arrived >= 2 * c->signals.mss;
+}
+
+INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64 rtt)
+{
+	struct lowtide_floor *f = &c->floor;
+	u64 queue = rtt - c->signals.base, within;
+	u32 busy, uneven;
+	int pair;
+
+	if (a->prior_delivered < f->mark)
+		return;
+	pair = lowtide_completes_a_pair(c, a);
+	if (pair) {
+		f->pairs += f->pairs < 0xffffffffU;
+		f->least = lesser_u64(f->least, rtt);
+		f->most = larger_u63(f->most, rtt);
+		for (int i = LOWTIDE_QUEUES - 1; i > 0; i--)
+			f->queues[i] = f->queues[i - 1];
+		f->queues[0] = queue;
+	}
+	busy = queue > lowtide_free(&c->signals) && !(f->samples >= 2 && lowtide_line_is_slower(c, f->left_at));
+	within = lowtide_even(c);
+	// On an empty line all pairs take the same time. One that waited for a packet in service tells of somebody who sends.
+	uneven = busy || (pair && within != LOWTIDE_NONE && rtt > f->least + within);
+	f->met |= uneven && f->samples > 0;
+	f->busy = (f->busy << 1) | busy;
+	f->uneven = (f->uneven << 1) | uneven;
+	f->samples += f->samples < 0xffffffffU;
+	lowtide_leave_floor(c);
+}
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// START and PROBE: growth by doubling until a queue appears or, in PROBE, most of the known rate is reached; then a measurement. The twin of
+// crates/cc/src/scavenger/lowtide/probe.rs.
+#ifndef LOWTIDE_LOWTIDE_PROBE_H
+#define LOWTIDE_LOWTIDE_PROBE_H
+
+#include "law.h"
+
+#define LOWTIDE_QUEUE_ENDS 1500            // us: a queue that ends growth, three fifths of the least T
+
+INLINE void lowtide_set_step(struct lowtide *c, u64 step, u64 mark, u64 delivered, u64 since)
+{
+	c->probe.step = step;
+	c->probe.mark = mark;
+	c->probe.delivered = delivered;
+	c->probe.since = since;
+}
+
+// 0.85 of the line: the rest shows whether somebody else has it.
+INLINE u64 lowtide_probe_cap(const struct lowtide *c)
+{
+	const struct lowtide_signals *s = &c->signals;
+
+	return larger_u63(lowtide_bytes_in(lowtide_line_rate(s), s->base) / 20 * 17, 4 * s->mss);
+}
+
+INLINE void lowtide_begin_probe(struct lowtide *c)
+{
+	int empty = !c->floor.met && c->floor.level == 0;
+
+	c->state = LOWTIDE_PROBE;
+	lowtide_set_step(c, LOWTIDE_GROWING, 0, 0, 0);
+	lowtide_set_window(c, larger_u63(empty ? lowtide_probe_cap(c) / 4 : 0, 4 * c->signals.mss));
+	lowtide_forget_rate(&c->signals);
+}
+
+INLINE void lowtide_measure(struct lowtide *c, u64 step, const struct control_ack *a)
+{
+	lowtide_set_step(c, step, a->delivered + a->in_flight, a->delivered, c->signals.now);
+}
+
+INLINE u64 lowtide_measured(const struct lowtide *c, const struct control_ack *a)
+{
+	return lowtide_rate_of(a->delivered - c->probe.delivered, lowtide_less(c->signals.now, c->probe.since));
+}
+
+// The first queue of a connection is taken for its own.
+INLINE void lowtide_end_start(struct lowtide *c)
+{
+	struct lowtide_signals *s = &c->signals;
+	u64 queue = lowtide_queue_of_last(s, 1);
+	u64 rate = larger_u63(larger_u63(lowtide_sample_rate(s), s->rate), lowtide_rate_of(c->window / 2, s->base + queue));
+
+	s->queue = queue;
+	lowtide_raise_line_rate(s, rate);
+	lowtide_enter_law(c, rate);
+}
+
+// With at least 0.6 of the line the queue was our own doing, or nobody's who would give way.
+INLINE void lowtide_judge(struct lowtide *c, const struct control_ack *a, u64 rate)
+{
+	if (rate >= lowtide_line_rate(&c->signals) / 10 * 6) {
+		c->signals.queue = lowtide_queue_of_last(&c->signals, 1);
+		// A queue below the rate known before: somebody may be there, and an alarm soon is a relapse.
+		c->floor.met = 1;
+		lowtide_enter_law(c, rate);
+		return;
+	}
+	c->floor.left_at = rate;
+	if (lowtide_line_is_slower(c, rate)) {
+		lowtide_lower_line_rate(&c->signals, rate);
+		lowtide_enter_law(c, rate);
+		return;
+	}
+	lowtide_yield_line(c, a, 1);
+}
+
+INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
+{
+	struct lowtide_signals *s = &c->signals;
+	int probing = NOW_IS(c->state) == LOWTIDE_PROBE, somebody, careful;
+	u64 most = LOWTIDE_QUEUE_ENDS + 2 * lowtide_jitter(s) + (probing ? s->knee / 2 : 0), queue, cap;
+
+	queue = c->window < 8 * s->mss ? lowtide_queue_of_last(s, 2) : lowtide_queue_of_last(s, 4);
+	somebody = queue > larger_u63(most, s->serialisation * 6 / 5) || (a->lost > 0 && queue > most / 2) || (probing && a->ce > 0);
+	if (somebody && probing) {
+		lowtide_measure(c, LOWTIDE_JUDGING, a);
+		return;
+	}
+	if (somebody) {
+		lowtide_end_start(c);
+		return;
+	}
+	if (!probing) {
+		lowtide_set_window(c, c->window + a->acked);
+		return;
+	}
+	cap = lowtide_probe_cap(c);
+	// Where somebody was met before, a small step builds a small queue: doubling would cost them two reductions.
+	careful = (c->floor.met || c->floor.level > 0) && c->window * 2 > cap;
+	lowtide_set_window(c, c->window + (careful ? a->acked / 4 : a->acked));
+	if (c->window >= cap) {
+		lowtide_set_window(c, cap);
+		lowtide_measure(c, LOWTIDE_FILLING, a);
+	}
+}
+
+// START and PROBE, each acknowledgement.
+INLINE void lowtide_grow(struct lowtide *c, const struct control_ack *a)
+{
+	u64 rate, line;
+
+	if (c->probe.step == LOWTIDE_GROWING) {
+		lowtide_double(c, a);
+		return;
+	}
+	if (a->prior_delivered < c->probe.mark)
+		return;
+	if (c->probe.step == LOWTIDE_FILLING) {
+		lowtide_measure(c, LOWTIDE_MEASURING, a);
+		return;
+	}
+	rate = lowtide_measured(c, a);
+	line = lowtide_line_rate(&c->signals);
+	if (c->probe.step == LOWTIDE_MEASURING && rate > line / 100 * 79) {
+		lowtide_enter_law(c, line); // All that was sent came through: the line is what it was.
+		return;
+	}
+	c->signals.rate = rate;
+	lowtide_judge(c, a, rate);
+}
+
+#endif

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the control knows of its path: base RTT, queue, own rate, the line's rate, a packet's time on it, its jitter; the twin of
+// crates/cc/src/scavenger/lowtide/signals.rs. Knows no window law.
+#ifndef LOWTIDE_LOWTIDE_SIGNALS_H
+#define LOWTIDE_LOWTIDE_SIGNALS_H
+
+#include "../control_events.h"
+#include "arithmetic.h"
+
+#define LOWTIDE_ROUND_LEAST 4000           // us: so that a queue's minimum is one of several samples
+#define LOWTIDE_RATE_WINDOW 100000         // us: less would take the bursts of a scheduler for the line's rate
+#define LOWTIDE_RATE_BUCKET 20000000       // us: a rate not reached again is forgotten after one to two of these
+#define LOWTIDE_KNEE_LEAST 2500            // us of own queue at which a line is in full use, at least
+#define LOWTIDE_FREE 1000                  // us: a lone packet's queue is free below this
+#define LOWTIDE_STALL 25000                // us: a silence longer than this and four usual ones is a pause of the line
+#define LOWTIDE_STALL_APART 2000000        // us: pauses of a line are at least this far apart, and eight round trips
+#define LOWTIDE_RECENT 8                   // samples
+
+// What the running round has seen.
+struct lowtide_round {
+	u64 since, delivered, least_rtt, lost, marked, longest_gap;
+};
+
+// Times in us, rates in bytes a second.
+struct lowtide_signals {
+	u64 mss, now, srtt;
+	u64 base;                          // 0 before the first sample
+	u64 base_seen;
+	u64 queue, rate;
+	u64 smooth_rate;                   // 0: not yet measured
+	u64 drained;                       // the least RTT since it was last reset
+	struct lowtide_round round;
+	u64 serialisation, knee, alarm, gap;
+	u64 line[2], bucket_since, window_since, window_delivered;
+	u64 sample_delivered, sample_interval;
+	u64 dispersion[2];
+	u64 recent[LOWTIDE_RECENT], samples; // the newest first
+	u64 last_ack, stall_until;
+	u64 next_stall;                    // the next silence from then on may be taken for a pause of the line
+};
+
+INLINE void lowtide_new_round(struct lowtide_round *r, u64 since, u64 delivered)
+{
+	r->since = since;
+	r->delivered = delivered;
+	r->least_rtt = LOWTIDE_NONE;
+	r->lost = r->marked = r->longest_gap = 0;
+}
+
+// The newest delivery-rate sample.
+INLINE u64 lowtide_sample_rate(const struct lowtide_signals *s)
+{
+	return s->sample_delivered ? lowtide_rate_of(s->sample_delivered, s->sample_interval) : 0;
+}
+
+// The most the line has delivered lately; a guess before that is known.
+INLINE u64 lowtide_line_rate(const struct lowtide_signals *s)
+{
+	u64 rate = larger_u63(s->line[0], s->line[1]);
+
+	return rate ? rate : larger_u63(larger_u63(lowtide_sample_rate(s), s->rate), 10 * s->mss);
+}
+
+// The jitter of the line: half its usual longest silence.
+INLINE u64 lowtide_jitter(const struct lowtide_signals *s) { return s->gap / 2; }
+
+// Computes what follows from base, line rate, dispersion and jitter.
+INLINE void lowtide_refresh(struct lowtide_signals *s)
+{
+	u64 of_mean = lowtide_time_of(s->mss, lesser_u63(lowtide_line_rate(s), LOWTIDE_RATE_MAX));
+
+	s->serialisation = s->dispersion[1] < LOWTIDE_NONE ? lesser_u63(s->dispersion[1], of_mean) : lesser_u63(of_mean, 2000);
+	s->knee = larger_u63(larger_u63(LOWTIDE_KNEE_LEAST, s->base / 50), 3 * s->serialisation) + 2 * lowtide_jitter(s);
+	s->alarm = 2 * s->knee + larger_u63(2 * s->serialisation, 2000);
+}
+
+INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control_start *start)
+{
+	s->mss = larger_u63(start->mss, 1);
+	s->now = s->base_seen = s->bucket_since = s->window_since = s->last_ack = start->now / 1000;
+	s->srtt = 100000;
+	s->base = s->queue = s->rate = s->smooth_rate = s->gap = 0;
+	s->drained = s->dispersion[0] = s->dispersion[1] = LOWTIDE_NONE;
+	lowtide_new_round(&s->round, s->now, 0);
+	s->line[0] = s->line[1] = s->window_delivered = s->sample_delivered = s->sample_interval = 0;
+	for (int i = 0; i < LOWTIDE_RECENT; i++)
+		s->recent[i] = LOWTIDE_NONE;
+	s->samples = s->stall_until = s->next_stall = 0;
+	lowtide_refresh(s);
+}
+
+// The line is slower than was believed.
+INLINE void lowtide_lower_line_rate(struct lowtide_signals *s, u64 rate)
+{
+	s->line[0] = s->line[1] = rate;
+	lowtide_refresh(s);
+}
+
+// The line was seen to deliver this.
+INLINE void lowtide_raise_line_rate(struct lowtide_signals *s, u64 rate)
+{
+	if (rate > s->line[1]) {
+		s->line[1] = rate;
+		lowtide_refresh(s);
+	}
+}
+
+// The own queue aimed at, in bytes, at `rate`: max(3, 4 sqrt(rate / 1667 packets/s)) packets, and what hides in the jitter.
+INLINE u64 lowtide_share_of_queue(const struct lowtide_signals *s, u64 rate)
+{
+	u64 packets = larger_u63(lowtide_sqrt((rate << 20) / (1667 * s->mss)), 3 << 8); // in 1/256 packets
+
+	return packets * s->mss / 256 + lowtide_bytes_in(rate, 2 * lowtide_jitter(s));
+}
+
+// The least queue of the last `count` samples, at most eight; 0 before there are as many.
+INLINE u64 lowtide_queue_of_last(const struct lowtide_signals *s, u64 count)
+{
+	u64 least = LOWTIDE_NONE;
+
+	if (s->samples < count)
+		return 0;
+	for (u64 back = 1; back <= LOWTIDE_RECENT; back++)
+		if (back <= count)
+			least = lesser_u64(least, s->recent[back - 1]);
+	return lowtide_less(least, s->base);
+}
+
+// The queue up to which a lone pair of packets has met nobody.
+INLINE u64 lowtide_free(const struct lowtide_signals *s) { return LOWTIDE_FREE + s->serialisation * 3 / 2 + 2 * lowtide_jitter(s); }
+
+// Starts the measurement of a probe afresh.
+INLINE void lowtide_forget_rate(struct lowtide_signals *s)
+{
+	s->rate = s->samples = 0;
+	s->round.least_rtt = LOWTIDE_NONE;
+	s->sample_delivered = s->sample_interval = 0;
+}
+
+// The second smallest is kept: the smallest may be an accident of acknowledgements that were sent together.
+INLINE void lowtide_take_dispersion(struct lowtide_signals *s, u64 time)
+{
+	if (time < s->dispersion[0]) {
+		s->dispersion[1] = s->dispersion[0];
+		s->dispersion[0] = time;
+	} else if (time < s->dispersion[1]) {
+		s->dispersion[1] = time;
+	} else {
+		return;
+	}
+	lowtide_refresh(s);
+}
+
+// What every acknowledgement tells, whatever the state: times, gaps, losses.
+INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack *a, int steady)
+{
+	u64 gap;
+
+	s->now = a->now / 1000;
+	s->srtt = lowtide_clamp(a->srtt / 1000, 100, LOWTIDE_TIME_MAX);
+	gap = lowtide_less(s->now, s->last_ack);
+	s->last_ack = s->now;
+	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0)
+		lowtide_take_dispersion(s, gap * s->mss / a->acked);
+	if (steady && gap > LOWTIDE_STALL + 4 * s->gap && s->now >= s->next_stall) {
+		s->stall_until = a->delivered + a->in_flight;
+		// A burst of somebody else's, once a round trip, looks the same.
+		s->next_stall = s->now + larger_u63(LOWTIDE_STALL_APART, 8 * s->srtt);
+	}
+	s->round.longest_gap = larger_u63(s->round.longest_gap, lesser_u63(gap, LOWTIDE_TIME_MAX));
+	s->round.lost += a->lost;
+	s->round.marked |= a->ce > 0;
+	if (a->rate_interval) {
+		s->sample_delivered = a->rate_delivered;
+		s->sample_interval = a->rate_interval / 1000;
+	}
+	if (!s->line[0] && !s->line[1])
+		lowtide_refresh(s);
+}
+
+// The RTT of an acknowledgement as the base; whether it counts as a sample of the queue, too, is the caller's to say.
+INLINE void lowtide_take_base(struct lowtide_signals *s, u64 rtt)
+{
+	u64 near = lowtide_clamp(s->serialisation / 2, 100, 5000) + lowtide_jitter(s) / 2;
+
+	if (!s->base || rtt < s->base) {
+		s->base = rtt;
+		lowtide_refresh(s);
+	}
+	if (rtt <= s->base + near)
+		s->base_seen = s->now;
+}
+
+// Whether packets of this acknowledgement were under way during a pause of the line.
+INLINE int lowtide_met_a_stall(const struct lowtide_signals *s, const struct control_ack *a) { return a->prior_delivered < s->stall_until; }
+
+// A sample of the queue.
+INLINE void lowtide_take_rtt(struct lowtide_signals *s, u64 rtt)
+{
+	s->round.least_rtt = lesser_u64(s->round.least_rtt, rtt);
+	s->drained = lesser_u64(s->drained, rtt);
+	for (int i = LOWTIDE_RECENT - 1; i > 0; i--)
+		s->recent[i] = s->recent[i - 1];
+	s->recent[0] = rtt;
+	s->samples++;
+}
+
+// Measures the line's rate while `law` runs, over windows of at least LOWTIDE_RATE_WINDOW and an RTT.
+INLINE void lowtide_measure_line(struct lowtide_signals *s, const struct control_ack *a, int law)
+{
+	u64 lasted = lowtide_less(s->now, s->window_since), rate;
+
+	if (lasted < larger_u63(s->srtt, LOWTIDE_RATE_WINDOW))
+		return;
+	rate = lowtide_rate_of(a->delivered - s->window_delivered, lasted);
+	s->window_since = s->now;
+	s->window_delivered = a->delivered;
+	if (!law)
+		return;
+	s->line[1] = larger_u63(s->line[1], rate);
+	if (s->now - s->bucket_since > LOWTIDE_RATE_BUCKET) {
+		s->line[0] = s->line[1];
+		s->line[1] = rate;
+		s->bucket_since = s->now;
+	}
+	lowtide_refresh(s);
+}
+
+// Whether the round is over that began when `delivered` of it had arrived.
+INLINE int lowtide_round_over(const struct lowtide_signals *s, const struct control_ack *a)
+{
+	return a->prior_delivered >= s->round.delivered &&
+	       lowtide_less(s->now, s->round.since) >= larger_u63(larger_u63(s->base, LOWTIDE_ROUND_LEAST), 4 * s->gap);
+}
+
+// Delivered per second since the round began.
+INLINE u64 lowtide_rate_in_round(const struct lowtide_signals *s, const struct control_ack *a)
+{
+	return lowtide_rate_of(a->delivered - s->round.delivered, lowtide_less(s->now, s->round.since));
+}
+
+// Learns the silences of a line that aggregates: while we have the whole of it nobody else can have caused them.
+INLINE void lowtide_learn_jitter(struct lowtide_signals *s, u64 longest)
+{
+	u64 mean = lowtide_time_of(s->mss, s->rate), excess;
+	int full = s->rate * 4 > lowtide_line_rate(s) * 3;
+	// A packet alone takes less than 0.35 of its mean time: the line sends in bursts.
+	int aggregates = s->dispersion[1] < LOWTIDE_NONE && s->dispersion[1] * 20 < mean * 7;
+
+	if (!full || !aggregates || longest >= 30000)
+		return;
+	excess = lowtide_less(longest, 6 * larger_u63(s->serialisation, mean));
+	s->gap = excess > s->gap ? s->gap + (excess - s->gap) / 4 : s->gap - (s->gap - excess) / 16;
+	lowtide_refresh(s);
+}
+
+// Ends the round and tells what it saw; `steady`: the law holds more than six packets, so that silences are the line's.
+INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ack *a, int steady, struct lowtide_round *seen)
+{
+	*seen = s->round;
+	s->rate = lowtide_rate_in_round(s, a);
+	if (seen->least_rtt < LOWTIDE_NONE)
+		s->queue = lowtide_less(seen->least_rtt, s->base);
+	if (steady)
+		lowtide_learn_jitter(s, seen->longest_gap);
+	lowtide_new_round(&s->round, s->now, a->delivered);
+}
+
+// After a drain that did not reach the base: the path may have become longer, by at most 0.2 ms a time, lest a standing queue of others' be
+// taken for the path.
+INLINE void lowtide_settle_base(struct lowtide_signals *s)
+{
+	if (s->drained < LOWTIDE_NONE && s->drained > s->base)
+		s->base += lesser_u63((s->drained - s->base) / 8, 200);
+	s->base_seen = s->now;
+	lowtide_refresh(s);
+}
+
+// The segment size changed; times of a packet change with it.
+INLINE void lowtide_signals_on_mss(struct lowtide_signals *s, u64 mss)
+{
+	for (int i = 0; i < 2; i++)
+		if (s->dispersion[i] < LOWTIDE_NONE)
+			s->dispersion[i] = lowtide_clamp(s->dispersion[i] * mss / larger_u63(s->mss, 1), 1, LOWTIDE_TIME_MAX);
+	s->mss = mss;
+	lowtide_refresh(s);
+}
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// One flow of the control, and what all its states share; the twin of the structs of crates/cc/src/scavenger/lowtide.rs, lowtide/floor.rs and
+// lowtide/probe.rs.
+#ifndef LOWTIDE_LOWTIDE_STATE_H
+#define LOWTIDE_LOWTIDE_STATE_H
+
+#include "signals.h"
+
+#define LOWTIDE_QUEUES 8                   // samples of a visit to the floor
+
+enum lowtide_state { LOWTIDE_START, LOWTIDE_LAW, LOWTIDE_DRAIN, LOWTIDE_FLOOR, LOWTIDE_PROBE };
+enum lowtide_step { LOWTIDE_GROWING, LOWTIDE_JUDGING, LOWTIDE_FILLING, LOWTIDE_MEASURING };
+
+// What the visit to the floor has found.
+struct lowtide_floor {
+	u64 relapse_until, left_at, mark, hold_until;
+	u64 doubt_at;                      // a floor that is uneven but has no queue is left from then on
+	u64 arrived;                       // acknowledged since nothing was under way
+	u64 least, most, queues[LOWTIDE_QUEUES], random;
+	u32 level, met, samples;
+	u32 pairs;                         // samples that were whole pairs
+	u32 busy, uneven;                  // one bit a sample
+	u32 doubted;                       // the visit was left at doubt_at
+	u32 noisy;                         // the path's own noise makes the floor uneven
+};
+
+// How far a probe is.
+struct lowtide_probe {
+	u64 step;                          // enum lowtide_step
+	u64 mark, delivered, since;
+};
+
+// Windows in bytes, times in us, rates in bytes a second.
+struct lowtide {
+	struct lowtide_signals signals;
+	struct lowtide_floor floor;
+	struct lowtide_probe probe;
+	u64 window, no_alarm_before, calm_step, saved, drain_until;
+	u32 state, calm, pauses;
+	u32 yields;                        // visits to the floor, for people
+};
+
+INLINE void lowtide_set_window(struct lowtide *c, u64 bytes)
+{
+	c->window = lowtide_clamp(bytes, 2 * c->signals.mss, LOWTIDE_WINDOW_MAX);
+}
+
+#endif
