@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use lowtide_kernel::cgroup::Group;
+use lowtide_kernel::chain::{self, Other};
 use lowtide_kernel::check::sending_verified;
 use lowtide_kernel::features::{Feature, Features};
 use lowtide_kernel::{Config, Receiver, Sender, Verified};
@@ -30,6 +31,8 @@ struct Report {
     uploads_refusal: Option<String>,
     /// What loading them took the kernel's verifier.
     programs: Vec<Verified>,
+    /// BPF programs of others that outgoing packets meet.
+    other_programs: Vec<Other>,
 }
 
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
@@ -41,7 +44,8 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let ready = features.ready() && refusal.is_none();
     let uploads_refusal = ready.then(attempt_uploads).and_then(Result::err).map(|e| format!("{e:#}"));
-    let report = Report { schema: 1, ready, features: features.list, refusal, uploads_refusal, programs };
+    let other_programs = if ready { chain::others()? } else { Vec::new() };
+    let report = Report { schema: 1, ready, features: features.list, refusal, uploads_refusal, programs, other_programs };
     match args.json {
         true => stdout::line(serde_json::to_string_pretty(&report)?)?,
         false => stdout::print(text(&report))?,
@@ -74,6 +78,10 @@ fn text(report: &Report) -> String {
         (None, true) => format!("{:8} {:16} the sending control was registered, and taken back\n", "ok", "uploads"),
         (None, false) => String::new(),
     };
+    if !report.other_programs.is_empty() {
+        let each: Vec<String> = report.other_programs.iter().map(|o| format!("{} on {}", o.program, o.interface)).collect();
+        text += &format!("{:8} {:16} {}\n{:26}→ {BEFORE_THEM}\n", "note", "other programs", each.join(", "), "");
+    }
     text += &match (&report.refusal, report.ready) {
         (Some(why), _) => format!("\n`lowtide run` cannot work here: {why}\n"),
         (None, false) => "\n`lowtide run` cannot work here until what is MISSING is there.\n".to_owned(),
@@ -81,6 +89,8 @@ fn text(report: &Report) -> String {
     };
     text
 }
+
+const BEFORE_THEM: &str = "lowtide's goes before them; of one that is put before it later, `run` and `status` tell what it takes";
 
 fn line(feature: &Feature) -> String {
     let state = match (feature.found, feature.required) {
@@ -122,8 +132,16 @@ mod tests {
         let features = Features { list: vec![feature("BTF", false, true), feature("tcx", false, false), feature("JIT", true, false)] };
         let why = explain(&features);
         assert!(why.contains("BTF: state of BTF\n    → get it") && !why.contains("tcx"), "{why}");
-        let text =
-            text(&Report { schema: 1, ready: false, features: features.list, refusal: None, uploads_refusal: None, programs: Vec::new() });
+        let report = Report {
+            schema: 1,
+            ready: false,
+            features: features.list,
+            refusal: None,
+            uploads_refusal: None,
+            programs: Vec::new(),
+            other_programs: Vec::new(),
+        };
+        let text = text(&report);
         let starts: Vec<&str> = text.lines().filter_map(|l| l.split_whitespace().next()).collect();
         assert_eq!(starts, ["MISSING", "→", "without", "→", "ok", "`lowtide"]);
     }

@@ -182,11 +182,20 @@ def clamp(own):
     client.connect(listener.getsockname())
     return client.getsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP)
 print(clamp(20000), clamp(0))
+listener = socket.create_server(('10.9.9.8', 0))
+def accepted(source):
+    client = socket.socket()
+    client.bind((source, 0))
+    client.connect(listener.getsockname())
+    peer, _ = listener.accept()
+    return peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP)
+print(accepted('10.9.9.7'), accepted('10.9.9.9') > 40000)
 ";
-    let inside = "ip link set lo up && ip addr add 10.9.9.9/32 dev lo && ip route add local 10.9.9.8 dev lo window 30000 src 10.9.9.9 && exec \"$@\"";
+    let inside = "ip link set lo up && ip addr add 10.9.9.9/32 dev lo && ip route add local 10.9.9.8 dev lo window 30000 src 10.9.9.9 \
+                  && ip route add local 10.9.9.7 dev lo window 40000 && exec \"$@\"";
     let words = [env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--", "python3", "-c", script];
     let output = Command::new("unshare").args(["--net", "sh", "-c", inside, "sh"]).args(words).output().expect("unshare starts");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "20000 30000\n", "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "20000 30000\n40000 True\n", "{}", stderr(&output));
 }
 
 /// Such a connection's end is not told by its states, which nobody asked for when it was opened.

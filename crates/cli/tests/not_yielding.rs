@@ -158,6 +158,21 @@ fn a_connection_whose_acknowledgements_a_later_program_takes_is_told_as_one_that
     assert_eq!((&summary["connections_left_alone"], &summary["left_alone"]["acks_unseen"]), (&1.into(), &1.into()), "{summary:#}");
 }
 
+#[test]
+fn doctor_names_other_programs_at_the_outgoing_side() {
+    if !can_manage("doctor_names_other_programs_at_the_outgoing_side") {
+        return;
+    }
+    let cables = Cables::new();
+    let doctor = || {
+        let output = cables.client.place(&mut lowtide(&["doctor"])).output().expect("it starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(!doctor().contains("other programs"), "{}", doctor());
+    let _intruder = cables.intrude(Verdict::Next);
+    assert!(doctor().contains("other programs   nothing on one\n"), "{}", doctor());
+}
+
 /// A server and a client of Multipath TCP on the loopback interface.
 const MPTCP: &str = "
 import socket, sys, threading
@@ -195,4 +210,103 @@ fn a_multipath_connection_is_left_alone_and_counted_once_an_end() {
     // Both ends are in the group.
     assert_eq!((&summary["left_alone"]["mptcp"], &summary["connections"]), (&2.into(), &0.into()), "{summary:#}");
     assert!(said.contains("2 connection(s) did NOT yield: 2 Multipath TCP"), "{said}");
+}
+
+/// A client that asks for Multipath TCP of a server that has never heard of it.
+const FELL_BACK: &str = "
+import socket, threading
+listener = socket.create_server(('127.0.0.1', 0))
+def serve():
+    peer = listener.accept()[0]
+    peer.sendall(bytes(1000000))
+    peer.close()
+threading.Thread(target=serve).start()
+client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+client.connect(listener.getsockname())
+got = 0
+while data := client.recv(65536):
+    got += len(data)
+print(got)
+";
+
+#[test]
+fn a_client_that_fell_back_to_plain_tcp_is_managed() {
+    let test = "a_client_that_fell_back_to_plain_tcp_is_managed";
+    if !can_manage(test) {
+        return;
+    }
+    if !Path::new("/proc/sys/net/mptcp/enabled").exists() || Command::new("python3").arg("-V").output().is_err() {
+        skip(test, "no Multipath TCP in this kernel, or no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("run.json");
+    let mut run = Running::of(&mut lowtide(&["run", "--json", &json.display().to_string(), "--", "python3", "-c", FELL_BACK]));
+    assert_eq!(run.line(), "1000000");
+    let (said, summary) = end(run, &json);
+    assert_eq!((&summary["connections_left_alone"], &summary["connections"]), (&0.into(), &2.into()), "{said}{summary:#}");
+    assert!(summary["acks_lowered"].as_u64() > Some(0), "{summary:#}");
+}
+
+/// Two segments at a time, which are acknowledged at once, for two seconds; each line says that it goes on.
+const TRICKLE: &str = r#"
+use IO::Socket::INET; use Time::HiRes 'sleep';
+my $l = IO::Socket::INET->new(LocalPort => 5001, Listen => 1) or die; $| = 1; print "ready\n";
+my $c = $l->accept; for (1 .. 400) { syswrite $c, 'x' x 2896; sleep 0.005 }
+"#;
+
+/// What a filter drops in the output hook the kernel has counted as sent: it might have left by a way that lowtide does not see. Each time
+/// the window is the kernel's own.
+#[test]
+fn a_connection_whose_acknowledgements_a_filter_drops_time_and_again_is_told() {
+    let test = "a_connection_whose_acknowledgements_a_filter_drops_time_and_again_is_told";
+    if !can_manage(test) {
+        return;
+    }
+    let (cables, folder) = (Cables::new(), tempfile::tempdir().expect("a folder"));
+    let rules = "add table ip t; add chain ip t o { type filter hook output priority 0; }; add rule ip t o tcp dport 5001 numgen inc mod 4 == 3 drop";
+    if !cables.client.place(Command::new("nft").arg(rules)).status().is_ok_and(|s| s.success()) {
+        skip(test, "no nft, or no nf_tables in this kernel");
+        return;
+    }
+    let json = folder.path().join("run.json");
+    let mut server = Running::of(cables.server.place(Command::new("perl").args(["-e", TRICKLE])));
+    assert_eq!(server.line(), "ready");
+    let mut run = start(&cables, &json, &format!("cat < /dev/tcp/{SERVER}/5001 | wc -c; read end"));
+    say(&mut run, "go\n");
+    assert_eq!(run.line(), (400 * 2896).to_string());
+    assert_eq!(server.code(), Some(0));
+    run.kill("-TERM");
+    let (said, summary) = end(run, &json);
+    assert_eq!(summary["left_alone"]["acks_unseen"], 1, "{said}{summary:#}");
+    assert!(said.contains("1 connection(s) did NOT yield"), "{said}");
+}
+
+/// From one address after the other, from each a few bytes.
+const MANY: &str = r#"
+use Socket; socket(my $l, AF_INET, SOCK_STREAM, 6); bind($l, sockaddr_in(5001, INADDR_ANY)); listen($l, 9);
+for my $n (0 .. 4099) {
+    socket(my $c, AF_INET, SOCK_STREAM, 6);
+    connect($c, sockaddr_in(5001, inet_aton('127.1.' . int($n / 250) . '.' . ($n % 250 + 1)))) or die $!;
+    accept(my $a, $l); syswrite($a, 'x' x 100); sysread($c, my $b, 100);
+}
+print "done
+";
+"#;
+
+#[test]
+fn connections_to_more_addresses_than_lowtide_keeps_are_told() {
+    if !can_manage("connections_to_more_addresses_than_lowtide_keeps_are_told") {
+        return;
+    }
+    let (space, folder) = (Namespace::new().expect("a namespace"), tempfile::tempdir().expect("a folder"));
+    let json = folder.path().join("run.json");
+    let mut command = lowtide(&["run", "--json", &json.display().to_string(), "--", "perl", "-e", MANY]);
+    let mut run = Running::of(space.place(&mut command));
+    assert_eq!(run.line(), "done");
+    let (said, summary) = end(run, &json);
+    // 4,096 are kept; one of them may be the listener's end's.
+    let left = summary["left_alone"]["paths_full"].as_u64().unwrap_or_default();
+    assert!((4..=5).contains(&left), "{said}{summary:#}");
+    assert!(said.contains("more remote addresses than lowtide keeps"), "{said}");
 }

@@ -35,6 +35,12 @@ INLINE int is_unseen(const struct flow *f, const struct bpf_tcp_sock *tp)
 	return tp->segs_out - f->rx.segs_out >= UNSEEN_SEGMENTS;
 }
 
+// Now, or so often that its window is the kernel's own time and again (rx_resume).
+INLINE int went_unseen(const struct flow *f, const struct bpf_tcp_sock *tp)
+{
+	return is_unseen(f, tp) || f->rx.gaps >= UNSEEN_SEGMENTS;
+}
+
 RARELY void publish(struct __sk_buff *skb, struct bpf_sock *sk, struct bpf_tcp_sock *tp, const struct flow *flow, const struct path *p)
 {
 	const struct rx *f = &flow->rx;

@@ -57,7 +57,7 @@ __attribute__((noinline)) int report_to_path(struct __sk_buff *skb, struct flow 
 	if (!tp || !flow || !report)
 		return 0;
 	f = &flow->rx;
-	if (is_unseen(flow, tp))
+	if (went_unseen(flow, tp))
 		does_not_yield(flow, LEFT_UNSEEN);
 	entry = path_of(sk);
 	if (!entry) { // No room for another path: this flow is left to the kernel.
@@ -292,8 +292,8 @@ int transmit_test(struct __sk_buff *skb)
 
 // ---- connections -------------------------------------------------------------------------------------------------
 
-// Whether the route to the peer has a clamp of its own (ip-route(8), window).
-INLINE int route_clamps(struct bpf_sock *sk)
+// The clamp of the route to the peer (ip-route(8), window); 0: it has none.
+INLINE int route_clamp(struct bpf_sock *sk)
 {
 	struct tcp_sock *full = sk ? bpf_skc_to_tcp_sock(sk) : 0;
 	unsigned long metrics;
@@ -302,7 +302,9 @@ INLINE int route_clamps(struct bpf_sock *sk)
 	if (!full || !full->inet_conn.icsk_inet.sk.sk_dst_cache)
 		return 0;
 	metrics = full->inet_conn.icsk_inet.sk.sk_dst_cache->_metrics & ~DST_METRICS_FLAGS;
-	return !bpf_probe_read_kernel(&window, sizeof(window), (void *)(metrics + sizeof(window) * (RTAX_WINDOW - 1))) && window;
+	if (bpf_probe_read_kernel(&window, sizeof(window), (void *)(metrics + sizeof(window) * (RTAX_WINDOW - 1))))
+		return 0;
+	return window < MAX_OFFER ? window : 0;
 }
 
 // A right edge that never moves left moves right at each acknowledgement by what the window's unit rounds up, and with units
@@ -314,9 +316,19 @@ INLINE void bound_scale(struct bpf_sock_ops *ops)
 {
 	int most = MAX_OFFER, own = 0;
 
-	if (bpf_getsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &own, sizeof(own)) || own || route_clamps(ops->sk))
+	if (bpf_getsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &own, sizeof(own)) || own || route_clamp(ops->sk))
 		return;
 	bpf_setsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &most, sizeof(most));
+}
+
+// What a listening socket accepts has the listener's clamp, which is ours: the kernel asks the route only where that has none
+// (tcp_openreq_init_rwin).
+INLINE void keep_route_clamp(struct bpf_sock_ops *ops)
+{
+	int route = route_clamp(ops->sk), own = 0;
+
+	if (route && !bpf_getsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &own, sizeof(own)) && own > route)
+		bpf_setsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &route, sizeof(route));
 }
 
 SEC("sockops")
@@ -335,6 +347,8 @@ int connection(struct bpf_sock_ops *ops)
 		bound_scale(ops);
 		break;
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		keep_route_clamp(ops);
+		/* fallthrough */
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 		if (sk)

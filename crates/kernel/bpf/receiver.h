@@ -2,8 +2,8 @@
 // One flow seen by its receiver (RFC 9840): the record of what was offered to the sender, RTT and loss from what arrives, and
 // the window field that never moves the right edge to the left. docs/algorithms/receiver.md. Knows no packet, no kernel, no control.
 //
-// Who writes what: egress (rx_send, under the socket's lock) writes `edge`, `ack_last`, `sending`, `whole`, `segs_out`, `first`, `head`, `last`
-// and the ring; ingress (everything else, which may run at the same time on another processor) writes all other fields.
+// Who writes what: egress (rx_send, under the socket's lock) writes `edge`, `ack_last`, `sending`, `whole`, `segs_out`, `gaps`, `first`, `head`,
+// `last` and the ring; ingress (everything else, which may run at the same time on another processor) writes all other fields.
 #ifndef LOWTIDE_RECEIVER_H
 #define LOWTIDE_RECEIVER_H
 
@@ -36,6 +36,7 @@ struct rx {
 	u32 mss, largest, most;            // segment size in use, the largest that arrived on the wire, the largest that we allowed the peer
 	u32 head, first;                   // records ever made, and the first that counts
 	u32 segs_out;                      // segments that the kernel had sent when we last saw one
+	u32 gaps;                          // times that some had left which we did not see
 	u32 epoch, slowdown;               // of the path's, when this flow was last counted
 	u64 hole_at, last_data, sample_after, born;
 	u64 segments, retransmissions, rtt, published;
@@ -77,84 +78,9 @@ struct rx_report {
 	u8 retransmitted, limited, drained, pad;
 };
 
-INLINE u32 rx_ticks(u64 now) { return (u32)(now >> RX_TICK) << 2; }
-
-INLINE u64 rx_age(u64 now, u32 t) { return (u64)((u32)(rx_ticks(now) - (t & ~RX_FLAGS)) >> 2) << RX_TICK; }
+#include "records.h"
 
 INLINE u32 rx_floor(const struct rx *f) { return RX_MIN_SEGMENTS * f->mss; }
-
-// ---- records -----------------------------------------------------------------------------------------------------
-
-// The index in `found`.
-enum rx_by { RX_BY_EDGE, RX_BY_TSVAL };
-
-INLINE u32 rx_key(const struct rx *f, u32 at, enum rx_by by)
-{
-	const struct rx_record *r = &f->ring[at & (RX_RECORDS - 1)];
-
-	return by == RX_BY_EDGE ? r->edge : r->tsval;
-}
-
-// The oldest record that may be read. The slot before it is the one that egress writes next, perhaps at this moment: a half-written
-// record with a new time and an old edge would give an RTT that is too low.
-INLINE u32 rx_oldest(const struct rx *f, u32 head)
-{
-	return head - f->first < RX_RECORDS ? f->first : head - (RX_RECORDS - 1);
-}
-
-// The first of the `length` records from `at` on that is not before `key`. Without branches, for each would double what the
-// kernel's verifier has to follow.
-RARELY u32 rx_bisect(const struct rx *f, u32 at, u32 length, u32 key, enum rx_by by)
-{
-	for (int i = 0; i < 11; i++) {
-		u32 half = length >> 1;
-		u32 before = ((rx_key(f, at + half, by) - key) >> 31) & ((0 - length) >> 31);
-
-		OPAQUE(before);
-		at += before * (half + 1);
-		length = half - before * (1 - (length & 1));
-	}
-	return at;
-}
-
-// The first record, oldest first, whose edge (or TSval) is not before `key`; `head` if there is none. Segments mostly arrive in
-// order: it is where the last search ended or a few records on, and to look there touches one line of memory, not ten.
-INLINE u32 rx_find(struct rx *f, u32 head, u32 key, enum rx_by by)
-{
-	u32 oldest = rx_oldest(f, head), length = head - oldest;
-	u32 at = f->found[by] - oldest <= length ? f->found[by] : oldest;
-
-	for (int i = 0; i < RX_STEPS; i++) {
-		u32 before = ((rx_key(f, at, by) - key) >> 31) & ((at - head) >> 31);
-
-		OPAQUE(before);
-		at += before;
-	}
-	if ((at != head && !not_before(rx_key(f, at, by), key)) || (at != oldest && not_before(rx_key(f, at - 1, by), key)))
-		at = rx_bisect(f, oldest, length, key, by);
-	f->found[by] = at;
-	return at;
-}
-
-INLINE void rx_record(struct rx *f, const struct rx_out *o, u32 flags)
-{
-	struct rx_record *next = &f->ring[f->head & (RX_RECORDS - 1)], *last = &f->last;
-
-	if (f->head != f->first && last->tsval == o->tsval && last->edge == f->edge)
-		return;
-	last->edge = f->edge;
-	// A ring that would not span an RTT is thinned: the edge moves back to the last record, at most 1/512 RTT too early.
-	if (f->head - f->first > RX_RECORDS && last->tsval == o->tsval && f->rtt != RX_UNKNOWN &&
-	    rx_age(o->now, last->t) < f->rtt >> 9 && rx_age(o->now, next->t) < 2 * f->rtt) {
-		f->ring[(f->head - 1) & (RX_RECORDS - 1)].edge = f->edge;
-		return;
-	}
-	last->tsval = o->tsval;
-	last->t = rx_ticks(o->now) | flags;
-	*next = *last;
-	ORDERED();
-	f->head++;
-}
 
 // ---- outgoing ----------------------------------------------------------------------------------------------------
 
@@ -176,6 +102,7 @@ INLINE u16 rx_send(struct rx *f, const struct rx_out *o)
 
 	if (!f->sending || after(o->before, f->segs_out)) { // Something left that we did not see.
 		f->whole = !f->sending && o->before <= 1; // But for the SYN.
+		f->gaps += f->sending;
 		rx_resume(f, kernel);
 		f->segs_out = o->before;
 	}

@@ -31,6 +31,11 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	void *icsk_ulp_data;
+} __attribute__((preserve_access_index));
+
+struct mptcp_subflow_context {
+	u32 mp_capable : 1, mp_join : 1;
 } __attribute__((preserve_access_index));
 
 struct tcp_sock {
@@ -133,6 +138,20 @@ RARELY void does_not_yield(struct flow *f, u32 why)
 	g->left_alone[why]++;
 }
 
+// Whether its windows belong to a connection of several subflows. A client whose peer knows no MPTCP keeps the mark, though what it has is
+// plain TCP (RFC 8684 section 3.7): subflow_finish_connect of net/mptcp/subflow.c then leaves both bits of the subflow unset.
+INLINE int is_multipath(struct tcp_sock *full)
+{
+	struct mptcp_subflow_context *subflow;
+
+	if (!bpf_core_field_exists(full->is_mptcp) || !full->is_mptcp)
+		return 0;
+	if (!bpf_core_type_exists(struct mptcp_subflow_context))
+		return 1;
+	subflow = BPF_CORE_READ(full, inet_conn.icsk_ulp_data);
+	return !subflow || BPF_CORE_READ_BITFIELD_PROBED(subflow, mp_capable) || BPF_CORE_READ_BITFIELD_PROBED(subflow, mp_join);
+}
+
 // A connection's state, from what the kernel agreed with the peer; none if it cannot be managed.
 INLINE struct flow *adopt(struct bpf_sock *sk, u64 cookie)
 {
@@ -147,7 +166,7 @@ INLINE struct flow *adopt(struct bpf_sock *sk, u64 cookie)
 		leave_alone(cookie, LEFT_SCALE);
 		return 0;
 	}
-	if (bpf_core_field_exists(full->is_mptcp) && full->is_mptcp) {
+	if (is_multipath(full)) {
 		leave_alone(cookie, LEFT_MPTCP);
 		return 0;
 	}

@@ -3,6 +3,7 @@
 
 pub mod attach;
 pub mod cgroup;
+pub mod chain;
 pub mod check;
 pub mod choice;
 pub mod controls;
