@@ -58,7 +58,7 @@ struct Stream {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     count: u64,
     path: Path,
-    group: Group<LedbatPp>,
+    group: Group,
     mss: u32,
     scale: u8,
     buffer: u32,
@@ -116,7 +116,8 @@ impl Stream {
         let profile = &native::PROFILES[rng.random_range(0..native::PROFILES.len())];
         let mss = rng.random_range(500..1461);
         let start = Start { mss, now: Time::from_nanos(BOOTED), initial_window: Some(2 * u64::from(mss)), ..Start::default() };
-        let group = Group::new(LedbatPp::new(reference_config(profile), &start), mss, Span::from_nanos(u64::from(profile.report_ns)));
+        let group =
+            Group::new(Box::new(LedbatPp::new(reference_config(profile), &start)), mss, Span::from_nanos(u64::from(profile.report_ns)));
         let mut stream = Stream {
             events: BinaryHeap::new(),
             count: 0,

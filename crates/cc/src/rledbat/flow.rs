@@ -3,9 +3,8 @@
 
 use lowtide_units::{Span, Time};
 
-use super::labels::later;
 use super::records::Records;
-use super::{Outgoing, Segment};
+use super::{Outgoing, Segment, later};
 
 /// A smaller packet is serialised faster than a full one; twin of RX_SAMPLE_BYTES.
 const SAMPLE_BYTES: u64 = 512;
@@ -17,6 +16,18 @@ const PAIR_GAP: Span = Span::from_secs(2);
 const MIN_SEGMENTS: u64 = 2;
 /// Segments above a hole that make it a loss where there are no timestamps.
 const DUPLICATES: u64 = 3;
+
+/// How an RTT is read off what was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RttRule {
+    /// A segment cannot have left before the first acknowledgement that permitted it arrived, nor before the first with the
+    /// TSval it echoes: exact while the window is the limit, one sample a segment.
+    #[default]
+    Edge,
+    /// Bagnulo 2023, Fig. 2: from the first packet with a TSval to the first segment that echoes it, once a TSval; not of
+    /// acknowledgements that moved no edge.
+    FirstEcho,
+}
 
 /// What an incoming segment says, or several that are reported as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,6 +58,9 @@ pub struct Flow {
     largest: u64,
     scale: u8,
     timestamps: bool,
+    rule: RttRule,
+    /// The newest TSval whose first echo has come (`FirstEcho`).
+    echoed: Option<u32>,
     /// The unwrapped position of the last acknowledgement number, and its low 32 bits.
     near: u64,
     edge: Option<u64>,
@@ -79,6 +93,8 @@ impl Flow {
             largest: 0,
             scale,
             timestamps,
+            rule: RttRule::Edge,
+            echoed: None,
             near: 1 << 40,
             edge: None,
             last_ack: None,
@@ -98,6 +114,12 @@ impl Flow {
             reported: None,
             pending: (0, None, false),
         }
+    }
+
+    /// The same with RTTs by `rule`.
+    #[must_use]
+    pub fn with_rtts_by(self, rule: RttRule) -> Flow {
+        Flow { rule, ..self }
     }
 
     /// Bytes it may have in flight.
@@ -242,8 +264,21 @@ impl Flow {
         report.sent = Some(sent);
         let wire = u64::from(segment.wire);
         if sent > self.samples_after && wire >= SAMPLE_BYTES && wire >= self.largest - self.largest / 4 {
-            report.rtt = Some(age);
+            report.rtt = match self.rule {
+                RttRule::Edge => Some(age),
+                RttRule::FirstEcho => echoed.and_then(|index| self.first_echo(index, segment)),
+            };
         }
+    }
+
+    /// The RTT that the first echo of a TSval gives, whose first record is at `index`.
+    fn first_echo(&mut self, index: usize, segment: &Segment) -> Option<Span> {
+        let (_, tsecr) = segment.timestamps?;
+        if self.echoed.is_some_and(|before| !later(tsecr, before)) {
+            return None;
+        }
+        self.echoed = Some(tsecr);
+        self.records.moved_edge(index).then(|| self.records.age(index, segment.now)).flatten()
     }
 
     fn note_pair(&mut self, segment: &Segment, start: u64, end: u64, tsecr: u32) {

@@ -18,8 +18,8 @@ const MAX_ACKED: u64 = 1 << 20;
 
 /// Flows that share a window.
 #[derive(Debug)]
-pub struct Group<C> {
-    control: C,
+pub struct Group {
+    control: Box<dyn Controller>,
     /// How far apart a flow's reports are at least.
     interval: Span,
     mss: u64,
@@ -36,9 +36,9 @@ pub struct Group<C> {
     slowdowns: u32,
 }
 
-impl<C: Controller> Group<C> {
+impl Group {
     /// A group whose flows report at most once an `interval`.
-    pub fn new(control: C, mss: u32, interval: Span) -> Group<C> {
+    pub fn new(control: Box<dyn Controller>, mss: u32, interval: Span) -> Group {
         Group {
             control,
             interval,

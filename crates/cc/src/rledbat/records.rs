@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use lowtide_units::{Span, Time};
 
-use super::labels::later;
+use super::later;
 
 /// Records that may be read; twin of RX_RECORDS in crates/kernel/bpf/receiver.h, whose ring keeps one more that is being written.
 const CAPACITY: usize = 1023;
@@ -26,7 +26,7 @@ pub(super) struct Record {
     pub(super) data: bool,
 }
 
-/// The last outgoing segments.
+/// The last outgoing segments: neither TSvals nor edges ever fall.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
     sent: VecDeque<Record>,
@@ -54,8 +54,8 @@ impl Records {
 
     /// Where the first record with this TSval is.
     pub(super) fn echoed(&self, tsecr: u32) -> Option<usize> {
-        let index = self.sent.iter().position(|r| !later(tsecr, r.tsval))?;
-        (self.sent[index].tsval == tsecr).then_some(index)
+        let index = self.sent.partition_point(|r| later(tsecr, r.tsval));
+        self.sent.get(index).filter(|r| r.tsval == tsecr).map(|_| index)
     }
 
     /// The record at `index`, if it is known to be the first with its TSval.
@@ -65,7 +65,13 @@ impl Records {
 
     /// Where the first record is that permitted data up to `end`.
     pub(super) fn permitting(&self, end: u64) -> Option<usize> {
-        self.sent.iter().position(|r| r.edge >= end)
+        let index = self.sent.partition_point(|r| r.edge < end);
+        (index < self.sent.len()).then_some(index)
+    }
+
+    /// Whether the record at `index` permitted more than the one before it.
+    pub(super) fn moved_edge(&self, index: usize) -> bool {
+        index == 0 || self.sent[index - 1].edge < self.sent[index].edge
     }
 
     /// How long ago the record at `index` was made, unless that is too long.

@@ -1,44 +1,59 @@
-//! The receiver: edges, payment, losses, and a closed loop with a sender that obeys the window.
+//! The receiver: edges, payment, losses, RTTs. `closed_loop.rs` has a sender that obeys the window.
 
-use std::collections::VecDeque;
+mod closed_loop;
+
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::controller::{Controller, Start};
-use crate::events::Ack;
+use crate::events::{Ack, Congestion, Restart};
 use crate::params::Params;
-use crate::registry;
 
-/// A window set by hand that counts what it is told.
+/// What a control was told.
 #[derive(Debug, Default)]
-struct Fixed {
-    window: u64,
-    losses: u32,
-    pauses: u32,
+struct Told {
     samples: Vec<Span>,
     limited: Vec<bool>,
+    restarts: u32,
 }
 
-impl WindowControl for Fixed {
-    fn on_data(&mut self, data: &Data) {
-        self.samples.extend(data.rtt);
-        self.limited.push(data.limited);
+/// A window that stays as it is.
+#[derive(Debug)]
+struct Fixed(u64, Arc<Mutex<Told>>);
+
+impl Controller for Fixed {
+    fn on_ack(&mut self, ack: &Ack) {
+        let mut told = self.1.lock().expect("one thread");
+        told.samples.extend(ack.rtt);
+        told.limited.push(ack.cwnd_limited);
     }
-    fn on_loss(&mut self, _: Time, _: Span, _: u64) {
-        self.losses += 1;
-    }
-    fn on_pause(&mut self, _: Time, _: Span, _: Span) {
-        self.pauses += 1;
+    fn on_congestion(&mut self, _: &Congestion) {}
+    fn on_restart(&mut self, _: &Restart) {
+        self.1.lock().expect("one thread").restarts += 1;
     }
     fn on_mss(&mut self, _: u32) {}
-    fn window(&self) -> u64 {
-        self.window
+    fn cwnd(&self) -> u64 {
+        self.0
+    }
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.0, f64::INFINITY, "avoidance")
     }
 }
 
-fn fixed(window: u64, scale: u8) -> Receiver<Fixed> {
-    Receiver::new(Config::default(), Fixed { window, ..Fixed::default() }, 1460, scale)
+/// A connection whose window is `window` for ever, and what its control is told.
+fn held(mss: u32, window: u64) -> (Receiver, Arc<Mutex<Told>>) {
+    let told = Arc::default();
+    let mut flow = flow(window, 7);
+    flow.mss = u64::from(mss);
+    (Receiver::new(flow, Group::new(Box::new(Fixed(window, Arc::clone(&told))), mss, Span::ZERO)), told)
+}
+
+fn flow(window: u64, scale: u8) -> Flow {
+    let mut flow = Flow::new(Time::ZERO, 1460, 1460, scale, true);
+    flow.set_window(window);
+    flow
 }
 
 fn out(ms: u64, ack: u32, field: u16) -> Outgoing {
@@ -49,101 +64,111 @@ fn data(ms: u64, seq: u32, len: u32, tsval: u32, tsecr: u32) -> Segment {
     Segment { now: Time::from_millis(ms), seq, len, wire: len.min(1460), timestamps: Some((tsval, tsecr)), ce: false }
 }
 
+/// Nobody knows what the first segment seen comes after: it shows what the host shows. Then the field is ours.
 #[test]
 fn the_field_is_rounded_up() {
-    assert_eq!(fixed(2920, 7).on_outgoing(&out(0, 0, u16::MAX)), 23);
-    assert_eq!(fixed(2920, 14).on_outgoing(&out(0, 0, u16::MAX)), 1);
-    assert_eq!(fixed(70_000, 0).on_outgoing(&out(0, 0, u16::MAX)), 65_535);
-    assert_eq!(fixed(70_000, 0).on_outgoing(&out(0, 0, 0)), 0);
-    assert_eq!(fixed(70_000, 0).on_outgoing(&out(0, 0, 300)), 300);
+    let second = |window: u64, scale: u8, field: u16| {
+        let mut flow = flow(window, scale);
+        assert_eq!(flow.on_outgoing(&out(0, 0, 1), 0, false), 1);
+        flow.on_outgoing(&out(1, 0, field), 0, false)
+    };
+    assert_eq!(second(2920, 7, u16::MAX), 23);
+    assert_eq!(second(2920, 14, u16::MAX), 1);
+    assert_eq!(second(70_000, 0, u16::MAX), 65_535);
+    assert_eq!(second(70_000, 0, 0), 0);
+    assert_eq!(second(70_000, 0, 300), 300);
 }
 
-/// Edge 100 000, then a goal of 2920: the field falls with the acknowledgement number until the debt is paid.
+/// Edge 100,000, then a goal of 2920: the field falls with the acknowledgement number until the debt is paid.
 #[test]
 fn a_reduction_is_paid_with_received_bytes() {
-    let mut receiver = fixed(100_000, 0);
-    receiver.already_shown(0, 100_000);
-    receiver.control.window = 2920;
-    for (ack, field) in [(0, 65_535), (40_000, 60_000), (97_080, 2920), (98_540, 2920)] {
-        assert_eq!(receiver.on_outgoing(&out(1, ack, 65_535)), field, "acknowledgement {ack}");
+    let mut flow = flow(2920, 1);
+    for (ack, field, shown) in
+        [(0, 50_000, 50_000), (0, u16::MAX, 50_000), (40_000, u16::MAX, 30_000), (97_080, u16::MAX, 1460), (98_540, u16::MAX, 1460)]
+    {
+        assert_eq!(flow.on_outgoing(&out(1, ack, field), 0, false), shown, "acknowledgement {ack}");
     }
-    assert_eq!(receiver.edge, (1 << 32) + 98_540 + 2920);
 }
 
 /// The highest byte at 5000 came with TSval 90: below it a later TSval is a loss, an equal one only once the hole is old.
 #[test]
 fn retransmissions_are_losses_once_a_window() {
-    let receiver = || {
-        let mut receiver = fixed(100_000, 7);
-        receiver.on_outgoing(&out(0, 1000, u16::MAX));
-        receiver.srtt = Span::from_millis(40);
-        receiver.on_segment(&data(10, 1000, 1000, 80, 0));
-        receiver.on_segment(&data(11, 4000, 1000, 90, 0));
-        receiver
+    let with_hole = || {
+        let mut flow = flow(100_000, 7);
+        flow.on_outgoing(&out(0, 1000, u16::MAX), 0, false);
+        flow.srtt = Span::from_millis(40);
+        flow.on_segment(&data(10, 1000, 1000, 80, 0), 1000);
+        flow.on_segment(&data(11, 4000, 1000, 90, 0), 2000);
+        flow
     };
-    let losses = |segment: Segment| {
-        let mut receiver = receiver();
-        receiver.on_segment(&segment);
-        receiver.control.losses
-    };
-    assert_eq!(losses(data(12, 2000, 1000, 91, 0)), 1);
-    assert_eq!(losses(data(12, 2000, 1000, 90, 0)), 0, "reordered");
-    assert_eq!(losses(data(32, 2000, 1000, 90, 0)), 1, "the hole is older than half an RTT");
-    assert_eq!(losses(data(12, 1000, 1000, 95, 0)), 0, "entirely old");
-    let mut twice = receiver();
-    twice.on_segment(&data(12, 2000, 1000, 91, 0));
-    twice.on_segment(&data(13, 3000, 1000, 92, 0));
-    assert_eq!(twice.control.losses, 1, "the same flight");
+    let lost = |segment: Segment| with_hole().on_segment(&segment, 2000).map(|report| report.lost);
+    assert_eq!(lost(data(12, 2000, 1000, 91, 0)), Some(true));
+    assert_eq!(lost(data(12, 2000, 1000, 90, 0)), Some(false), "reordered");
+    assert_eq!(lost(data(32, 2000, 1000, 90, 0)), Some(true), "the hole is older than half an RTT");
+    assert_eq!(lost(data(12, 1000, 1000, 95, 0)), None, "entirely old");
+    let mut twice = with_hole();
+    assert_eq!(twice.on_segment(&data(12, 2000, 1000, 91, 0), 2000).map(|r| r.lost), Some(true));
+    assert_eq!(twice.on_segment(&data(13, 3000, 1000, 92, 0), 3000).map(|r| r.lost), Some(false), "the same flight");
     assert!(later(0x0000_0005, 0xffff_fff0) && !later(0xffff_fff0, 5));
 }
 
 #[test]
 fn duplicate_acknowledgements_keep_their_field() {
-    let mut receiver = fixed(50_000, 7);
-    let first = receiver.on_outgoing(&out(0, 1000, u16::MAX));
-    receiver.on_segment(&data(10, 3000, 1000, 5, 0));
-    receiver.control.window = 90_000;
-    assert_eq!(receiver.on_outgoing(&out(10, 1000, u16::MAX)), first);
-    receiver.on_segment(&data(11, 1000, 2000, 5, 0));
-    assert_eq!(receiver.on_outgoing(&out(11, 4000, u16::MAX)), 90_000u64.div_ceil(128) as u16);
+    let mut flow = flow(50_000, 7);
+    flow.on_outgoing(&out(0, 1000, 16), 0, false);
+    let first = flow.on_outgoing(&out(0, 1000, u16::MAX), 0, false);
+    assert_eq!(first, 391);
+    flow.on_segment(&data(10, 3000, 1000, 5, 0), 1000);
+    flow.set_window(90_000);
+    assert_eq!(flow.on_outgoing(&out(10, 1000, u16::MAX), 0, false), first);
+    flow.on_segment(&data(11, 1000, 2000, 5, 0), 1000);
+    assert_eq!(flow.on_outgoing(&out(11, 4000, u16::MAX), 0, false), 90_000u64.div_ceil(128) as u16);
+}
+
+/// The labels tick each 1.024 µs.
+fn about(ms: u64) -> std::ops::Range<Span> {
+    Span::from_millis(ms) - Span::from_nanos(1024)..Span::from_millis(ms) + Span::from_nanos(1025)
 }
 
 #[test]
 fn a_pause_gives_no_sample() {
-    let mut receiver = fixed(50_000, 7);
-    receiver.on_outgoing(&out(0, 1000, u16::MAX));
-    receiver.on_segment(&data(20, 1000, 1000, 5, 0));
-    receiver.on_outgoing(&out(20, 2000, u16::MAX));
-    receiver.on_segment(&data(5000, 2000, 1000, 4900, 20));
-    assert_eq!(receiver.control.samples, [Span::from_millis(20)]);
-    assert_eq!(receiver.control.pauses, 1);
+    let (mut receiver, told) = held(1000, 50_000);
+    receiver.on_outgoing(&out(1, 1000, u16::MAX));
+    receiver.on_segment(&data(21, 1000, 1000, 5, 1), 1000);
+    receiver.on_outgoing(&out(21, 2000, u16::MAX));
+    receiver.on_segment(&data(1000, 2000, 1000, 900, 21), 2000);
+    let told = told.lock().expect("one thread");
+    assert!(matches!(told.samples[..], [sample] if about(20).contains(&sample)), "{told:?}");
+    assert_eq!(told.restarts, 1);
 }
 
 /// The first segments of a long path arrive in pairs, a round trip apart: that is no pause, or there would never be a sample.
 #[test]
 fn a_long_path_is_no_pause() {
-    let mut receiver = fixed(50_000, 7);
+    let (mut receiver, told) = held(1000, 50_000);
     receiver.on_outgoing(&out(0, 1000, u16::MAX));
-    receiver.on_segment(&data(300, 1000, 1000, 5, 9999));
+    receiver.on_segment(&data(300, 1000, 1000, 5, 0), 1000);
     receiver.on_outgoing(&out(300, 2000, u16::MAX));
-    receiver.on_segment(&data(600, 2000, 1000, 305, 300));
-    assert_eq!((receiver.control.pauses, receiver.control.samples.as_slice()), (0, &[Span::from_millis(300)][..]));
+    receiver.on_segment(&data(600, 2000, 1000, 305, 300), 2000);
+    let told = told.lock().expect("one thread");
+    assert!(told.samples.len() == 2 && told.samples.iter().all(|sample| about(300).contains(sample)) && told.restarts == 0, "{told:?}");
 }
 
 /// An application that does not read: the host's window is shown as it is, down to nothing and back, and is not taken for ours.
 #[test]
 fn a_window_that_the_host_closes_is_not_the_limit() {
-    let mut receiver = fixed(50_000, 7);
+    let mut flow = flow(50_000, 7);
+    flow.on_outgoing(&out(0, 0, 16), 0, false);
     let mut step = |ms: u64, ack: u32, field: u16| {
-        let shown = receiver.on_outgoing(&out(ms, ack, field));
+        let shown = flow.on_outgoing(&out(ms, ack, field), 0, false);
         // The sender uses what it was shown to the last byte.
-        let (from, bytes) = (receiver.received.next() as u32, u32::from(shown) << 7);
-        receiver.on_segment(&data(ms + 20, from, bytes, ms as u32, ms as u32));
-        (shown, receiver.control.limited.last().copied())
+        let bytes = u32::from(shown) << 7;
+        let report = flow.on_segment(&data(ms + 20, ack, bytes, ms as u32, ms as u32), ack);
+        (shown, report.map(|report| report.limited))
     };
     assert_eq!(step(1000, 0, u16::MAX), (391, Some(true)));
     assert_eq!(step(1100, 391 << 7, 100), (100, Some(false)));
-    assert_eq!(step(1200, 491 << 7, 0), (0, Some(false)));
+    assert_eq!(step(1200, 491 << 7, 0), (0, None));
     assert_eq!(step(1300, 491 << 7, u16::MAX), (391, Some(true)));
 }
 
@@ -151,184 +176,43 @@ fn a_window_that_the_host_closes_is_not_the_limit() {
 #[test]
 fn no_overflow_at_a_hundred_gigabit_and_ten_seconds() {
     const STEP: u32 = 800_000_000;
-    let mut receiver = fixed(u64::MAX, 14);
+    let mut flow = flow((1 << 30) - 1, 14);
     let start = 0xffff_0000u32;
     for n in 0..1000u64 {
         let (ms, ack) = (n * 10_000, start.wrapping_add((n as u32).wrapping_mul(STEP)));
-        assert_eq!(receiver.on_outgoing(&Outgoing { tsval: Some((ms << 10) as u32), ..out(ms, ack, u16::MAX) }), u16::MAX);
-        receiver.on_segment(&data(ms + 10_000, ack, STEP, (ms << 10) as u32, (ms << 10) as u32));
-    }
-    assert_eq!(receiver.received.next(), (1 << 32) + u64::from(start) + 1000 * u64::from(STEP));
-    assert_eq!((receiver.window(), receiver.control.losses), (MAX_WINDOW, 0));
-}
-
-/// A sender that sends whatever the edge and its own window permit, over a link of 20 Mbit/s with an endless buffer.
-struct Loop<W> {
-    receiver: Receiver<W>,
-    base: Span,
-    sender_window: u64,
-    data: VecDeque<(Time, u64, u32)>,
-    acks: VecDeque<(Time, u64, u64, u32)>,
-    sent: u64,
-    acked: u64,
-    edge: u64,
-    echo: u32,
-    link_free: Time,
-    delivered: u64,
-}
-
-const SEGMENT: u64 = 1448;
-
-impl<W: WindowControl> Loop<W> {
-    fn new(receiver: Receiver<W>, base_ms: u64, sender_segments: u64) -> Loop<W> {
-        let mut this = Loop {
-            receiver,
-            base: Span::from_millis(base_ms),
-            sender_window: sender_segments * SEGMENT,
-            data: VecDeque::new(),
-            acks: VecDeque::new(),
-            sent: 0,
-            acked: 0,
-            edge: 0,
-            echo: 0,
-            link_free: Time::ZERO,
-            delivered: 0,
-        };
-        this.acknowledge(Time::from_millis(1));
-        this
-    }
-
-    fn acknowledge(&mut self, now: Time) {
-        let tsval = (now.nanos() / 1_000_000) as u32;
-        let field = self.receiver.on_outgoing(&Outgoing { now, ack: self.delivered as u32, field: u16::MAX, tsval: Some(tsval) });
-        self.acks.push_back((now + self.base / 2, self.delivered, self.delivered + (u64::from(field) << 7), tsval));
-    }
-
-    fn step(&mut self) -> Time {
-        let data_first = self.data.front().is_some_and(|d| self.acks.front().is_none_or(|a| d.0 <= a.0));
-        if data_first {
-            let Some((now, seq, echo)) = self.data.pop_front() else { return Time::MAX };
-            let tsval = (now.nanos() / 1_000_000) as u32;
-            let timestamps = Some((tsval, echo));
-            self.delivered = seq + SEGMENT;
-            self.receiver.on_segment(&Segment { now, seq: seq as u32, len: SEGMENT as u32, wire: SEGMENT as u32, timestamps, ce: false });
-            self.acknowledge(now);
-            return now;
-        }
-        let Some((now, ack, edge, tsval)) = self.acks.pop_front() else { return Time::MAX };
-        assert!(edge >= self.edge, "the right edge moved from {} to {edge}", self.edge);
-        (self.acked, self.edge, self.echo) = (ack, edge, tsval);
-        while self.sent + SEGMENT <= self.edge.min(self.acked + self.sender_window) {
-            self.link_free = self.link_free.max(now) + Span::from_micros(600);
-            self.data.push_back((self.link_free + self.base / 2, self.sent, self.echo));
-            self.sent += SEGMENT;
-        }
-        now
-    }
-
-    fn run(&mut self, until: Time, mut each: impl FnMut(&mut Self, Time)) {
-        loop {
-            let now = self.step();
-            if now > until {
-                return;
-            }
-            each(self, now);
-        }
+        let tsval = (ms << 10) as u32;
+        assert_eq!(flow.on_outgoing(&Outgoing { tsval: Some(tsval), ..out(ms, ack, u16::MAX) }, 0, false), u16::MAX);
+        let report = flow.on_segment(&data(ms + 10_000, ack, STEP, tsval, tsval), ack).expect("within the window");
+        assert_eq!((report.got, report.lost), (u64::from(STEP), false));
     }
 }
 
-fn looped(profile: &str, base_ms: u64, sender_segments: u64) -> Loop<Box<dyn Controller>> {
-    let start = Start { mss: SEGMENT as u32, ..Start::default() };
-    Loop::new(build(profile, &Params::default(), &start, 7).expect("a profile"), base_ms, sender_segments)
-}
-
-/// Alone on 20 Mbit/s: the receiver fills the line, at the target's delay or below.
+/// Acknowledgements at 0.0 (TSval 7, edge 3000) and 0.4 ms (7, 6000); a segment that ends at 6000 echoes 7 at 20.4 ms.
 #[test]
-fn alone_it_uses_the_line_within_its_target() {
-    for (profile, base, least, target) in
-        [("ledbat_pp-burst", 20, 0.90, 60), ("ledbat_pp-enhanced-burst", 20, 0.88, 20), ("rledbat-fig2", 20, 0.85, 60)]
-    {
-        let mut flow = looped(profile, base, 10_000);
-        let mut delays = Vec::new();
-        flow.run(Time::from_millis(20_000), |_, _| {});
-        let before = flow.delivered;
-        flow.run(Time::from_millis(80_000), |f, now| delays.push(f.link_free.since(now)));
-        let share = (flow.delivered - before) as f64 * 8.0 / 60.0 / (20e6 * SEGMENT as f64 / 1500.0);
-        delays.sort_unstable();
-        let p95 = delays[delays.len() * 95 / 100];
-        assert!(share > least, "{profile}: {share:.3} of the line");
-        assert!(p95 <= Span::from_millis(target + 3), "{profile}: {p95} of queue");
-    }
+fn the_edge_rule_removes_the_tick_and_the_first_echo_counts_once() {
+    let at = |us: u64| Time::from_nanos(us * 1000);
+    let rtts = |rule: RttRule, tsecr: u32| {
+        let mut flow = flow(3000, 0).with_rtts_by(rule);
+        flow.on_outgoing(&Outgoing { now: Time::from_millis(1), ack: 0, field: 3000, tsval: Some(7) }, 0, false);
+        flow.on_outgoing(&Outgoing { now: at(1400), ack: 3000, field: 3000, tsval: Some(7) }, 0, false);
+        let segment = Segment { now: at(21_400), ..data(0, 3000, 1460, 30, tsecr) };
+        let mut rtt = |start: u32| flow.on_segment(&Segment { seq: start, ..segment }, start).and_then(|report| report.rtt);
+        [rtt(3000), rtt(4460)]
+    };
+    let about = |rtt: Option<Span>, us: u64| rtt.is_some_and(|rtt| rtt.nanos().abs_diff(us * 1000) <= 1024);
+    let [first, second] = rtts(RttRule::Edge, 7);
+    assert!(about(first, 20_000) && about(second, 20_000), "{first:?} {second:?}");
+    let [first, second] = rtts(RttRule::FirstEcho, 7);
+    assert!(about(first, 20_400) && second.is_none(), "{first:?} {second:?}");
+    assert_eq!(rtts(RttRule::Edge, 8), [None; 2], "a TSval that was never sent");
 }
 
-/// Windows of LEDBAT++ in the sender after each acknowledgement, on the same link.
-fn sender_windows(params: &Params, base: Span, segments: usize) -> Vec<u64> {
-    let start = Start { mss: SEGMENT as u32, ..Start::default() };
-    let mut cc = registry::by_name("ledbat_pp").expect("registered").build(params, &start).expect("parameters");
-    let (mut acks, mut sent, mut delivered) = (VecDeque::new(), 0, 0);
-    let (mut now, mut link_free) = (Time::from_millis(1), Time::ZERO);
-    let mut windows = Vec::new();
-    while windows.len() < segments {
-        while sent - delivered + SEGMENT <= cc.cwnd() {
-            link_free = link_free.max(now) + Span::from_micros(600);
-            acks.push_back((link_free + base, now, delivered));
-            sent += SEGMENT;
-        }
-        let (at, left, prior_delivered) = acks.pop_front().expect("something is in flight");
-        let (in_flight, rtt) = (sent - delivered, at.since(left));
-        (now, delivered) = (at, delivered + SEGMENT);
-        let (rtt, srtt) = (Some(rtt), rtt);
-        cc.on_ack(&Ack { now, acked: SEGMENT, in_flight, rtt, srtt, delivered, prior_delivered, cwnd_limited: true, ..Ack::default() });
-        windows.push(cc.cwnd());
-    }
-    windows
-}
-
-/// The same samples give the same window as in a sender, through slow start and congestion avoidance. A field in units of 128
-/// bytes is rounded up: now and then a segment leaves an acknowledgement earlier.
 #[test]
-fn it_holds_the_window_that_a_sender_would() {
-    let params = Params::from_toml("slowdowns = false\nburst_segments = 0.0").expect("TOML");
-    let start = Start { mss: SEGMENT as u32, ..Start::default() };
-    for base_ms in [20, 60] {
-        let mut flow = Loop::new(build("ledbat_pp-burst", &params, &start, 7).expect("a profile"), base_ms, 10_000);
-        let (mut ours, mut seen) = (Vec::new(), 0);
-        flow.run(Time::from_millis(30_000), |f, _| {
-            if f.delivered > seen {
-                seen = f.delivered;
-                ours.push(f.receiver.window());
-            }
-        });
-        let theirs = sender_windows(&params, Span::from_millis(base_ms), ours.len());
-        assert!(theirs.iter().max() > Some(&(60 * SEGMENT)), "it fills the line and its target");
-        for (n, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-            assert!(ours.abs_diff(*theirs) < SEGMENT, "base {base_ms}, segment {n}: {ours} here, {theirs} in a sender");
-        }
-    }
-}
-
-/// A sender held to ten segments by its own window does not make ours grow. What looks used: ten segments, one more, two of a
-/// tick of the labels; growth goes on for an RTT after that, at a gain of 1/6.
-#[test]
-fn the_window_does_not_grow_while_it_is_not_the_limit() {
-    let mut flow = looped("ledbat_pp-burst", 20, 10);
-    flow.run(Time::from_millis(60_000), |f, now| {
-        let segments = f.receiver.window() as f64 / SEGMENT as f64;
-        assert!(segments <= 13.0 * (1.0 + 1.0 / 6.0), "{segments:.2} segments at {now}");
-    });
-}
-
-/// The edge rule's RTT is the link's, to the nanosecond.
-#[test]
-fn the_edge_rule_measures_the_true_rtt() {
-    let control = Fixed { window: 10 * SEGMENT, ..Fixed::default() };
-    let mut flow = Loop::new(Receiver::new(Config::default(), control, SEGMENT as u32, 7), 20, 1000);
-    flow.run(Time::from_millis(2000), |_, _| {});
-    let samples = &flow.receiver.control.samples;
-    assert!(samples.len() > 900);
-    let settled = &samples[100..];
-    assert!(settled.iter().all(|s| *s >= Span::from_micros(20_600)), "never below the true RTT");
-    assert_eq!(settled.iter().min(), Some(&Span::from_micros(20_600)));
+fn a_reduction_gives_no_first_echo_sample() {
+    let mut flow = flow(3000, 0).with_rtts_by(RttRule::FirstEcho);
+    flow.on_outgoing(&out(1, 0, 6000), 0, false);
+    flow.on_outgoing(&out(2, 1460, 6000), 0, false);
+    assert_eq!(flow.on_segment(&data(22, 1460, 1460, 30, 2), 1460).map(|report| report.rtt), Some(None));
 }
 
 #[test]
@@ -347,13 +231,14 @@ proptest! {
         first in any::<u32>(), scale in 0u8..=14,
         steps in prop::collection::vec((0u32..4, 0u32..20, 1u32..3000, any::<u16>(), 0u64..200_000), 1..200),
     ) {
-        let mut receiver = fixed(2920, scale);
+        let mut receiver = flow(2920, scale);
         let (mut next, mut kernel_edge, mut edge) = (0u64, 0u64, 0u64);
         for (i, (kind, skip, len, field, window)) in steps.into_iter().enumerate() {
             let ms = i as u64;
-            receiver.control.window = window;
+            receiver.set_window(window);
             if kind == 0 {
-                receiver.on_segment(&data(ms, first.wrapping_add((next as u32).wrapping_add(skip * 1000)), len, ms as u32, 0));
+                let seq = first.wrapping_add((next as u32).wrapping_add(skip * 1000));
+                receiver.on_segment(&data(ms, seq, len, ms as u32, 0), first.wrapping_add(next as u32));
                 if skip == 0 {
                     next += u64::from(len);
                 }
@@ -363,7 +248,7 @@ proptest! {
             let least = kernel_edge.saturating_sub(next).div_ceil(1 << scale).min(65_535) as u16;
             let field = field.max(least);
             kernel_edge = kernel_edge.max(next + (u64::from(field) << scale));
-            let shown = receiver.on_outgoing(&Outgoing { now: Time::from_millis(ms), ack: first.wrapping_add(next as u32), field, tsval: Some(ms as u32) });
+            let shown = receiver.on_outgoing(&out(ms, first.wrapping_add(next as u32), field), 0, false);
             prop_assert!(shown <= field);
             prop_assert!(shown > 0 || field == 0);
             let now = next + (u64::from(shown) << scale);
