@@ -3,22 +3,12 @@
 use lowtide_cc::{Ack, Congestion, Controller, Recovery, Restart, Snapshot};
 use lowtide_units::{Rate, Span, Time};
 
-use crate::ns3::socket::SocketSample;
-
 /// What is told beside an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside {
     /// How old the timestamp is that it echoes (RFC 7323): the RTT and the wait for a delayed acknowledgement, on a duplicate also the
     /// time since the last segment that came in order.
     pub echo_age: Option<Span>,
-    /// The host lets every window grow, whether or not it is the limit, but on what [`Ack::no_growth`] excepts.
-    pub unlimited: bool,
-    /// A timeout's losses are still being repaired.
-    pub repairing: bool,
-    /// The sequence number after the last byte sent.
-    pub next: Option<u64>,
-    /// What ns-3's socket has sampled.
-    pub sample: Option<SocketSample>,
 }
 
 /// A control that an imitated host runs.

@@ -16,4 +16,4 @@ mod registry;
 mod testing;
 
 pub use contract::{Beside, Plain, Replica};
-pub use registry::{ALGORITHMS, Algorithm, Built, Known, by_name};
+pub use registry::{ALGORITHMS, Algorithm, Built, Known, Unfit, by_name};

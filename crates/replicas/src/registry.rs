@@ -1,16 +1,29 @@
 //! The one list of replicas: a name, as scenario files write it, to its constructor; and the look-up in it and in `lowtide-cc`'s.
 
+use std::fmt;
+
 use lowtide_cc::registry::{self as cc, Kind, UnknownName};
 use lowtide_cc::{Controller, ParamError, Params, Start};
 
 use crate::contract::{Plain, Replica};
 use crate::ns2::{self, ledbat_draft};
-use crate::ns3::socket::build;
+use crate::ns3::socket::{CongestionOps, build};
 use crate::ns3::{bbr, bic, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno, scalable, tcp_lp, vegas, veno, westwood, yeah};
 use crate::published;
 
 /// A replica's `build`.
-type Construct = fn(&Params, &Start) -> Result<Box<dyn Replica>, ParamError>;
+type AnyConstruct = fn(&Params, &Start) -> Result<Box<dyn Replica>, ParamError>;
+/// One of ns-3's.
+type Ns3Construct = fn(&Params, &Start) -> Result<Box<dyn CongestionOps>, ParamError>;
+
+/// The same, by the host that it is made for.
+#[derive(Clone, Copy, Debug)]
+enum Construct {
+    /// Any that acts on [`Controller`]'s events.
+    Any(AnyConstruct),
+    /// ns-3's socket alone.
+    Ns3(Ns3Construct),
+}
 
 /// A replica under its name.
 #[derive(Clone, Copy, Debug)]
@@ -31,17 +44,26 @@ impl Algorithm {
     ///
     /// # Errors
     /// A parameter that it does not know or a value it cannot take.
-    pub fn build(&self, params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
-        (self.construct)(params, start).map_err(|e| ParamError { algorithm: self.name.to_owned(), ..e })
+    pub fn build(&self, params: &Params, start: &Start) -> Result<Built, ParamError> {
+        let built = match self.construct {
+            Construct::Any(construct) => construct(params, start).map(Built::Replica),
+            Construct::Ns3(construct) => construct(params, start).map(Built::Ns3),
+        };
+        built.map_err(|e| ParamError { algorithm: self.name.to_owned(), ..e })
     }
 }
 
-const fn scavenger(name: &'static str, summary: &'static str, source: &'static str, construct: Construct) -> Algorithm {
-    Algorithm { name, summary, source, kind: Kind::Scavenger, construct }
+const fn scavenger(name: &'static str, summary: &'static str, source: &'static str, construct: AnyConstruct) -> Algorithm {
+    Algorithm { name, summary, source, kind: Kind::Scavenger, construct: Construct::Any(construct) }
 }
 
-const fn rival(name: &'static str, summary: &'static str, source: &'static str, construct: Construct) -> Algorithm {
-    Algorithm { name, summary, source, kind: Kind::BestEffort, construct }
+const fn rival(name: &'static str, summary: &'static str, source: &'static str, construct: AnyConstruct) -> Algorithm {
+    Algorithm { name, summary, source, kind: Kind::BestEffort, construct: Construct::Any(construct) }
+}
+
+/// A control of ns-3's socket.
+const fn ns3(kind: Kind, name: &'static str, summary: &'static str, source: &'static str, construct: Ns3Construct) -> Algorithm {
+    Algorithm { name, summary, source, kind, construct: Construct::Ns3(construct) }
 }
 
 /// Every replica, in the order `--list` shows.
@@ -71,68 +93,79 @@ pub static ALGORITHMS: &[Algorithm] = &[
         "Carofiglio 2010, ns-2 tcp/linux/src/tcp_vegas.c (Linux 2.6.22)",
         ns2::tcp_nice::build,
     ),
-    scavenger(
+    ns3(
+        Kind::Scavenger,
         "ledbat_pp-published",
         "LEDBAT++ as published for ns-3, faults and all: for comparison with that paper only",
         "Kapetanidou 2024, ns3-tcp-ledbatpp 88d9f97",
-        published::ledbat_pp::build,
+        |params, _| published::ledbat_pp::build(params),
     ),
     rival("reno-ns2", "Reno as ns-2's Linux agent has it: counts bytes", "ns-2 tcp/linux/src/tcp_cong.c", ns2::window::build),
-    rival("bbr-ns3", "BBR as ns-3 models it, its socket's faults included", "ns-3.37 TcpBbr", bbr::build),
-    scavenger(
+    ns3(Kind::BestEffort, "bbr-ns3", "BBR as ns-3 models it, its socket's faults included", "ns-3.37 TcpBbr", bbr::build),
+    ns3(
+        Kind::Scavenger,
         "ledbat-ns3",
         "LEDBAT as ns-3 models it: no growth beyond what is in flight, whole milliseconds, slow start",
         "ns-3.37 TcpLedbat",
-        |params, start| build("ledbat-ns3", ledbat::Ledbat::default(), params, start),
+        |params, _| build("ledbat-ns3", ledbat::Ledbat::default(), params),
     ),
-    scavenger(
+    ns3(
+        Kind::Scavenger,
         "tcp_lp-ns3",
         "TCP-LP as ns-3 models it: forgets its delay range, reacts at every acknowledgement",
         "ns-3.37 TcpLp",
-        |params, start| build("tcp_lp-ns3", tcp_lp::Lp::default(), params, start),
+        |params, _| build("tcp_lp-ns3", tcp_lp::Lp::default(), params),
     ),
-    rival("reno-ns3", "LinuxReno as ns-3 models it", "ns-3.37 TcpLinuxReno", |params, start| {
-        build("reno-ns3", reno::LinuxReno::default(), params, start)
+    ns3(Kind::BestEffort, "reno-ns3", "LinuxReno as ns-3 models it", "ns-3.37 TcpLinuxReno", |params, _| {
+        build("reno-ns3", reno::LinuxReno::default(), params)
     }),
-    rival("newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", |params, start| {
-        build("newreno-ns3", reno::NewReno, params, start)
+    ns3(Kind::BestEffort, "newreno-ns3", "NewReno as ns-3 models it: grows per acknowledgement", "ns-3.37 TcpNewReno", |params, _| {
+        build("newreno-ns3", reno::NewReno, params)
     }),
-    rival("cubic-ns3", "CUBIC as ns-3 models it: no Reno-friendly region, late HyStart", "ns-3.37 TcpCubic", |params, start| {
-        build("cubic-ns3", cubic::Cubic::default(), params, start)
+    ns3(
+        Kind::BestEffort,
+        "cubic-ns3",
+        "CUBIC as ns-3 models it: no Reno-friendly region, late HyStart",
+        "ns-3.37 TcpCubic",
+        |params, _| build("cubic-ns3", cubic::Cubic::default(), params),
+    ),
+    ns3(Kind::BestEffort, "vegas-ns3", "Vegas as ns-3 models it: a loss costs one segment", "ns-3.37 TcpVegas", |params, _| {
+        build("vegas-ns3", vegas::Vegas::default(), params)
     }),
-    rival("vegas-ns3", "Vegas as ns-3 models it: a loss costs one segment", "ns-3.37 TcpVegas", |params, start| {
-        build("vegas-ns3", vegas::Vegas::default(), params, start)
+    ns3(
+        Kind::BestEffort,
+        "westwood-ns3",
+        "Westwood as ns-3 models it: bandwidth per acknowledgement",
+        "ns-3.37 TcpWestwood",
+        |params, _| build("westwood-ns3", westwood::Westwood::new(westwood::Type::Westwood), params),
+    ),
+    ns3(Kind::BestEffort, "westwood_plus-ns3", "Westwood+ as ns-3 models it", "ns-3.37 TcpWestwoodPlus", |params, _| {
+        build("westwood_plus-ns3", westwood::Westwood::new(westwood::Type::WestwoodPlus), params)
     }),
-    rival("westwood-ns3", "Westwood as ns-3 models it: bandwidth per acknowledgement", "ns-3.37 TcpWestwood", |params, start| {
-        build("westwood-ns3", westwood::Westwood::new(westwood::Type::Westwood), params, start)
+    ns3(Kind::BestEffort, "dctcp-ns3", "DCTCP as ns-3 models it: a loss cuts by alpha too", "ns-3.37 TcpDctcp", |params, _| {
+        build("dctcp-ns3", dctcp::Dctcp::default(), params)
     }),
-    rival("westwood_plus-ns3", "Westwood+ as ns-3 models it", "ns-3.37 TcpWestwoodPlus", |params, start| {
-        build("westwood_plus-ns3", westwood::Westwood::new(westwood::Type::WestwoodPlus), params, start)
+    ns3(Kind::BestEffort, "scalable-ns3", "Scalable TCP as ns-3 models it: one per fifty", "ns-3.37 TcpScalable", |params, _| {
+        build("scalable-ns3", scalable::Scalable::new(50), params)
     }),
-    rival("dctcp-ns3", "DCTCP as ns-3 models it: a loss cuts by alpha too", "ns-3.37 TcpDctcp", |params, start| {
-        build("dctcp-ns3", dctcp::Dctcp::default(), params, start)
+    ns3(Kind::BestEffort, "highspeed-ns3", "HighSpeed TCP as ns-3 models it: RFC 3649's table", "ns-3.37 TcpHighSpeed", |params, _| {
+        build("highspeed-ns3", highspeed::HighSpeed::default(), params)
     }),
-    rival("scalable-ns3", "Scalable TCP as ns-3 models it: one per fifty", "ns-3.37 TcpScalable", |params, start| {
-        build("scalable-ns3", scalable::Scalable::new(50), params, start)
+    ns3(Kind::BestEffort, "hybla-ns3", "Hybla as ns-3 models it: 50 ms", "ns-3.37 TcpHybla", |params, _| {
+        build("hybla-ns3", hybla::Hybla::default(), params)
     }),
-    rival("highspeed-ns3", "HighSpeed TCP as ns-3 models it: RFC 3649's table", "ns-3.37 TcpHighSpeed", |params, start| {
-        build("highspeed-ns3", highspeed::HighSpeed::default(), params, start)
+    ns3(Kind::BestEffort, "htcp-ns3", "H-TCP as ns-3 models it: another law", "ns-3.37 TcpHtcp", |params, _| {
+        build("htcp-ns3", htcp::Htcp::default(), params)
     }),
-    rival("hybla-ns3", "Hybla as ns-3 models it: 50 ms", "ns-3.37 TcpHybla", |params, start| {
-        build("hybla-ns3", hybla::Hybla::default(), params, start)
+    ns3(Kind::BestEffort, "illinois-ns3", "Illinois as ns-3 models it: whole segments of credit", "ns-3.37 TcpIllinois", |params, _| {
+        build("illinois-ns3", illinois::Illinois::default(), params)
     }),
-    rival("htcp-ns3", "H-TCP as ns-3 models it: another law", "ns-3.37 TcpHtcp", |params, start| {
-        build("htcp-ns3", htcp::Htcp::default(), params, start)
+    ns3(Kind::BestEffort, "bic-ns3", "BIC as ns-3 models it", "ns-3.37 TcpBic", |params, _| build("bic-ns3", bic::Bic::default(), params)),
+    ns3(Kind::BestEffort, "veno-ns3", "Veno as ns-3 models it: NewReno's increase", "ns-3.37 TcpVeno", |params, _| {
+        build("veno-ns3", veno::Veno::default(), params)
     }),
-    rival("illinois-ns3", "Illinois as ns-3 models it: whole segments of credit", "ns-3.37 TcpIllinois", |params, start| {
-        build("illinois-ns3", illinois::Illinois::default(), params, start)
-    }),
-    rival("bic-ns3", "BIC as ns-3 models it", "ns-3.37 TcpBic", |params, start| build("bic-ns3", bic::Bic::default(), params, start)),
-    rival("veno-ns3", "Veno as ns-3 models it: NewReno's increase", "ns-3.37 TcpVeno", |params, start| {
-        build("veno-ns3", veno::Veno::default(), params, start)
-    }),
-    rival("yeah-ns3", "YeAH as ns-3 models it: Reno whenever a queue exists", "ns-3.37 TcpYeah", |params, start| {
-        build("yeah-ns3", yeah::Yeah::default(), params, start)
+    ns3(Kind::BestEffort, "yeah-ns3", "YeAH as ns-3 models it: Reno whenever a queue exists", "ns-3.37 TcpYeah", |params, _| {
+        build("yeah-ns3", yeah::Yeah::default(), params)
     }),
 ];
 
@@ -150,8 +183,28 @@ pub enum Known {
 pub enum Built {
     /// `lowtide-cc`'s.
     Core(Box<dyn Controller>),
-    /// A replica.
+    /// A replica that any host may run.
     Replica(Box<dyn Replica>),
+    /// One for ns-3's socket.
+    Ns3(Box<dyn CongestionOps>),
+}
+
+/// A host cannot run a control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// A control of ns-3's socket without it.
+    NeedsNs3,
+    /// ns-3's socket with another.
+    InNs3,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unfit::NeedsNs3 => "a model of ns-3 runs in ns-3's socket only: set `tcp = { stack = \"ns3\" }`",
+            Unfit::InNs3 => "ns-3's socket runs ns-3's controls only: take one whose name ends in `-ns3`, or another `tcp.stack`",
+        })
+    }
 }
 
 impl Known {
@@ -162,33 +215,44 @@ impl Known {
     pub fn build(&self, params: &Params, start: &Start) -> Result<Built, ParamError> {
         match self {
             Known::Core(algorithm) => algorithm.build(params, start).map(Built::Core),
-            Known::Replica(algorithm) => algorithm.build(params, start).map(Built::Replica),
+            Known::Replica(algorithm) => algorithm.build(params, start),
         }
     }
 }
 
 impl Built {
-    /// To look at.
-    pub fn as_controller(&self) -> &dyn Controller {
-        match self {
-            Built::Core(controller) => controller.as_ref(),
-            Built::Replica(replica) => replica.as_ref(),
-        }
-    }
-
     /// For a host that knows nothing of replicas.
-    pub fn into_controller(self) -> Box<dyn Controller> {
+    ///
+    /// # Errors
+    /// It needs ns-3's socket.
+    pub fn into_controller(self) -> Result<Box<dyn Controller>, Unfit> {
         match self {
-            Built::Core(controller) => controller,
-            Built::Replica(replica) => replica,
+            Built::Core(controller) => Ok(controller),
+            Built::Replica(replica) => Ok(replica),
+            Built::Ns3(_) => Err(Unfit::NeedsNs3),
         }
     }
 
-    /// For a host that imitates another program's.
-    pub fn into_replica(self) -> Box<dyn Replica> {
+    /// For a host that imitates ns-2's agents.
+    ///
+    /// # Errors
+    /// It needs ns-3's socket.
+    pub fn into_replica(self) -> Result<Box<dyn Replica>, Unfit> {
         match self {
-            Built::Core(controller) => Box::new(Plain(controller)),
-            Built::Replica(replica) => replica,
+            Built::Core(controller) => Ok(Box::new(Plain(controller))),
+            Built::Replica(replica) => Ok(replica),
+            Built::Ns3(_) => Err(Unfit::NeedsNs3),
+        }
+    }
+
+    /// For ns-3's socket.
+    ///
+    /// # Errors
+    /// It is none of ns-3's.
+    pub fn into_congestion_ops(self) -> Result<Box<dyn CongestionOps>, Unfit> {
+        match self {
+            Built::Ns3(ops) => Ok(ops),
+            Built::Core(_) | Built::Replica(_) => Err(Unfit::InNs3),
         }
     }
 }

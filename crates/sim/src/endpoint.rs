@@ -55,7 +55,7 @@ pub enum SendingEnd {
     /// TCP, its handshake done.
     Tcp(Box<tcp::sender::Sender>),
     /// ns-3's socket.
-    Ns3(Box<ns3::sender::Sender>),
+    Ns3(Box<ns3::socket::Socket>),
     /// An agent of ns-2.
     Ns2(Box<ns2::sender::Sender>),
     /// uTP, from its SYN on.

@@ -1,7 +1,8 @@
 //! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
 
+mod control;
+
 use lowtide_cc::{ParamError, Params, Start, rledbat};
-use lowtide_replicas::Built;
 use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
@@ -264,8 +265,9 @@ impl Flow {
             return Ok(());
         }
         let handshake = self.spec.stack.handshake(self.syn_sent, now);
-        let cc = self.controller(handshake, now)?;
-        let sender = self.spec.stack.sending_end(id, cc, handshake, u64::from(window));
+        let start = self.spec.start_at(handshake, now);
+        let cc = self.spec.control(&start)?;
+        let sender = self.spec.stack.sending_end(id, cc, &start, u64::from(window)).map_err(|unfit| self.spec.refused(unfit))?;
         self.begin_writing(sender, now);
         Ok(())
     }
@@ -275,7 +277,7 @@ impl Flow {
     /// # Errors
     /// Parameters that the algorithm refuses.
     pub fn connect(&mut self, id: u32, config: lowtide_utp::Config, now: Time) -> Result<(), ParamError> {
-        let cc = self.controller(None, now)?.into_controller();
+        let cc = self.spec.controller(now)?;
         let end = UtpEnd::connect(id, config, cc, self.spec.seed, now);
         self.begin_writing(SendingEnd::Utp(Box::new(end)), now);
         Ok(())
@@ -290,19 +292,11 @@ impl Flow {
             return Ok(receiver.on_packet(packet, now));
         }
         let Some(config) = self.spec.utp.filter(|_| self.stats.completed.is_none()) else { return Ok(None) };
-        let end = UtpEnd::accept(packet.flow, config, self.controller(None, now)?.into_controller(), packet, self.spec.seed, now);
+        let end = UtpEnd::accept(packet.flow, config, self.spec.controller(now)?, packet, self.spec.seed, now);
         let Some(mut end) = end else { return Ok(None) };
         let answer = end.poll(now);
         self.receiver = Some(ReceivingEnd::Utp(Box::new(end)));
         Ok(answer)
-    }
-
-    fn controller(&self, handshake_rtt: Option<Span>, now: Time) -> Result<Built, ParamError> {
-        let spec = &self.spec;
-        let start = Start { now, mss: spec.wire.mss, initial_window: spec.initial_window, handshake_rtt, seed: spec.seed };
-        lowtide_replicas::by_name(&spec.cc)
-            .map_err(|e| ParamError { algorithm: spec.cc.clone(), reason: e.to_string() })?
-            .build(&spec.params, &start)
     }
 
     fn begin_writing(&mut self, mut sender: SendingEnd, now: Time) {

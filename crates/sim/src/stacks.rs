@@ -1,11 +1,11 @@
 //! Whose TCP a flow runs over: the simulator's own, or a port of another simulator's. Each turns a scenario's keys into its own
 //! configuration; nothing else knows which there are but the ends of a flow.
 
-pub mod ns2;
-pub mod ns3;
+pub(crate) mod ns2;
+pub(crate) mod ns3;
 
-use lowtide_cc::Controller;
-use lowtide_replicas::Built;
+use lowtide_cc::Start;
+use lowtide_replicas::{Built, Unfit};
 use lowtide_scenario::scenario::{Recovery, Stack as Name, Tcp};
 use lowtide_units::{Span, Time};
 
@@ -19,7 +19,7 @@ pub enum Stack {
     /// The simulator's own.
     Tcp(SenderConfig, ReceiverConfig),
     /// ns-3's socket.
-    Ns3(ns3::sender::SenderConfig, ns3::receiver::ReceiverConfig),
+    Ns3(ns3::socket::SocketConfig, ns3::receiver::ReceiverConfig),
     /// ns-2's agent and sink.
     Ns2(ns2::sender::SenderConfig, ns2::receiver::ReceiverConfig),
 }
@@ -60,13 +60,21 @@ impl Stack {
         }
     }
 
-    /// Lets the receiver echo marks as the sender's algorithm needs them.
-    pub fn echo_marks_for(&mut self, control: &dyn Controller) {
-        if let Stack::Tcp(_, receiver) = self
-            && control.counts_marks()
-        {
-            receiver.marks = MarkEcho::EachChange;
+    /// Makes the receiver echo marks as the sender's `control` needs them.
+    ///
+    /// # Errors
+    /// The control does not run over this stack.
+    pub fn suit(&mut self, control: Built) -> Result<(), Unfit> {
+        match self {
+            Stack::Tcp(_, receiver) => {
+                if control.into_controller()?.counts_marks() {
+                    receiver.marks = MarkEcho::EachChange;
+                }
+            }
+            Stack::Ns3(_, receiver) => receiver.dctcp = control.into_congestion_ops()?.has_dctcp_ecn(),
+            Stack::Ns2(..) => drop(control.into_replica()?),
         }
+        Ok(())
     }
 
     /// What of it shows in the packets.
@@ -80,14 +88,9 @@ impl Stack {
                 ecn: sender.ecn,
                 handshake: true,
             },
-            Stack::Ns3(sender, receiver) => Wire {
-                mss: sender.mss,
-                scale: receiver.scale,
-                window: receiver.window(),
-                sack: receiver.sack,
-                ecn: sender.ecn,
-                handshake: true,
-            },
+            Stack::Ns3(sender, receiver) => {
+                Wire { mss: sender.segment, scale: receiver.scale, window: receiver.window(), sack: true, ecn: sender.ecn, handshake: true }
+            }
             Stack::Ns2(sender, receiver) => Wire {
                 mss: sender.mss,
                 scale: receiver.scale,
@@ -103,22 +106,26 @@ impl Stack {
     pub fn handshake(&self, sent: Time, answered: Time) -> Option<Span> {
         match self {
             Stack::Tcp(..) => Some(answered.since(sent)),
-            Stack::Ns3(sender, _) => Some(sender.handshake(sent, answered)),
+            Stack::Ns3(..) => Some(ns3::elapsed(sent, answered)),
             Stack::Ns2(sender, _) => (!sender.one_way).then(|| sender.handshake(sent, answered)),
         }
     }
 
-    /// The end that sends, whose peer permits `window` bytes.
-    pub fn sending_end(&self, flow: u32, cc: Built, handshake: Option<Span>, window: u64) -> SendingEnd {
-        match *self {
-            Stack::Tcp(config, _) => SendingEnd::Tcp(Box::new(Sender::new(flow, config, cc.into_controller(), handshake, window))),
+    /// The end that sends, which begins as `start` says; its peer permits `window` bytes.
+    ///
+    /// # Errors
+    /// The control does not run over this stack.
+    pub fn sending_end(&self, flow: u32, cc: Built, start: &Start, window: u64) -> Result<SendingEnd, Unfit> {
+        let handshake = start.handshake_rtt;
+        Ok(match *self {
+            Stack::Tcp(config, _) => SendingEnd::Tcp(Box::new(Sender::new(flow, config, cc.into_controller()?, handshake, window))),
             Stack::Ns3(config, _) => {
-                SendingEnd::Ns3(Box::new(ns3::sender::Sender::new(flow, config, cc.into_replica(), handshake, window)))
+                SendingEnd::Ns3(Box::new(ns3::socket::Socket::new(flow, config, cc.into_congestion_ops()?, start, window)))
             }
             Stack::Ns2(config, _) => {
-                SendingEnd::Ns2(Box::new(ns2::sender::Sender::new(flow, config, cc.into_replica(), handshake, window)))
+                SendingEnd::Ns2(Box::new(ns2::sender::Sender::new(flow, config, cc.into_replica()?, handshake, window)))
             }
-        }
+        })
     }
 
     /// The end that receives.

@@ -115,7 +115,8 @@ fn template(flow: &Flow, path: &Path, duration_s: f64) -> Result<FlowSpec, Scena
         // Found out now instead of when the flow starts.
         let algorithm = lowtide_replicas::by_name(&flow.cc).map_err(|e| at("cc", e.to_string()))?;
         let control = algorithm.build(&params, &start).map_err(|e| at("params", e.to_string()))?;
-        stack.echo_marks_for(control.as_controller());
+        let over = if flow.kind == Kind::Utp { control.into_controller().map(drop) } else { stack.suit(control) };
+        over.map_err(|unfit| at("cc", format!("`{}`: {unfit}", flow.cc)))?;
     }
     let held_by =
         flow.receiver.as_ref().filter(|_| flow.kind == Kind::Rledbat).map(|r| (r.algorithm.clone(), Params::from(r.params.clone())));

@@ -1,10 +1,8 @@
 //! The simulator beside ns-3 3.37 on the same runs: each algorithm's window on one bottleneck, each AQM's drops and delay.
 //!
 //! `tests/ns3/*.csv` are ns-3's runs, recorded by `scripts/bench-ns3 record` from `bench/ns3/dumbbell.cc`; the first line of
-//! each is the command, from which the scenario here is made. Ours run the `-ns3` profiles over TCP set as ns-3's is: RFC 6675
-//! with PRR, a timer of at least 1 s, ACKs for the first segment, every second or after 200 ms, RTTs by the echoed timestamp in
-//! whole ms, of which the algorithms are told the smoothed value, and windows that grow whether or not they are the limit.
-//! What differs for a reason is in [`DIFFERENT`]; docs/ns3.md has the numbers.
+//! each is the command, from which the scenario here is made. Ours run the `-ns3` controls over the stack `ns3`, ports of the classes
+//! that ns-3 ran; docs/ns3.md has the numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,10 +29,8 @@ const ALGORITHMS: &[(&str, &str)] = &[
     ("Ledbat", "ledbat-ns3"),
     ("Lp", "tcp_lp-ns3"),
     ("Vegas", "vegas-ns3"),
+    ("Dctcp", "dctcp-ns3"),
 ];
-
-/// Those whose windows differ, each with a test of its own that the reason is the reason.
-const DIFFERENT: &[(&str, &str)] = &[("Dctcp", "dctcp-ns3")];
 
 /// `dctcp-ns3` where it gets the marks that it is made for.
 const MARKED: &str = "DctcpMarked";
@@ -85,12 +81,11 @@ impl Record {
 
     /// The same run here, over `queue`.
     fn ours(&self, cc: &str, queue: &str, seed: u64) -> Run {
-        let tcp = "stack = \"ns3\", delayed_ack = 2, ack_timer_ms = 200.0, quickack = 1";
         let ecn = queue.contains("ecn = true");
-        let clock = format!("timestamp_ms = 1.0, ecn = {ecn}");
+        let tcp = format!("stack = \"ns3\", delayed_ack = 2, ack_timer_ms = 200.0, ecn = {ecn}");
         let text = format!(
             "duration_s = {:?}\nwarmup_s = {:?}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = {:?}\nrtt_ms = {:?}\nlink_header_bytes = 2\n\
-             queue = {queue}\n[[flows]]\nname = \"a\"\ncc = \"{cc}\"\ncount = {}\nstagger_s = {:?}\ntcp = {{ {tcp}, {clock} }}\n",
+             queue = {queue}\n[[flows]]\nname = \"a\"\ncc = \"{cc}\"\ncount = {}\nstagger_s = {:?}\ntcp = {{ {tcp} }}\n",
             self.option("duration"),
             self.option("warmup"),
             self.option("rate"),
@@ -154,13 +149,6 @@ fn teeth(windows: &[f64]) -> f64 {
     windows.windows(3).filter(|w| w[2] < 0.93 * w[1] && w[1] >= 0.93 * w[0]).count() as f64
 }
 
-/// What nine of ten rises between two samples keep below.
-fn rise(windows: &[f64]) -> f64 {
-    let mut rises: Vec<f64> = windows.windows(2).map(|w| w[1] - w[0]).filter(|rise| *rise > 0.0).collect();
-    rises.sort_by(f64::total_cmp);
-    rises.get(rises.len() * 9 / 10).copied().unwrap_or_default()
-}
-
 /// A feature of both runs and how far apart they may lie.
 struct Feature {
     name: &'static str,
@@ -175,17 +163,18 @@ fn features(theirs: &Run, ours: &Run, warmup: f64) -> Vec<Feature> {
     let (teeth_a, teeth_b) = (teeth(&a), teeth(&b));
     let feature = |name, theirs: f64, ours: f64, share: f64, more: f64| Feature { name, theirs, ours, within: share * theirs + more };
     vec![
-        // ns-3's trace shows PRR's window during an episode, ours the threshold.
-        feature("mean window", mean(&a), mean(&b), 0.02, 0.0),
-        // The acknowledgement that a tooth begins with, of two segments, and what the window rises from one sample to the next.
-        feature("highest window", a.iter().copied().fold(0.0, f64::max), b.iter().copied().fold(0.0, f64::max), 0.0, 1.0 + rise(&a)),
+        // Samples every 0.2 s of two clocks that start a handshake apart: the edge of a tooth falls to one side or the other.
+        feature("mean window", mean(&a), mean(&b), 0.002, 0.0),
+        // A tenth of a segment: what an acknowledgement between the two clocks' samples adds.
+        feature("highest window", a.iter().copied().fold(0.0, f64::max), b.iter().copied().fold(0.0, f64::max), 0.0, 0.1),
         // Both ends of the 80 s may cut one off.
         feature("teeth", teeth_a, teeth_b, 0.0, 1.0),
-        // What the one tooth more or less loses, and of several losses a tooth one in twenty; none where ns-3 loses none.
-        feature("drops", theirs.drops, ours.drops, 0.05, if theirs.drops > 0.0 { theirs.drops / teeth_a.max(1.0) } else { 0.0 }),
-        feature("goodput", theirs.goodput_bps, ours.goodput_bps, 0.001, 0.0),
-        // What the mean window may differ is in the queue: a segment's transmission is 1.2 ms.
-        feature("queueing delay", theirs.queue_delay_ms, ours.queue_delay_ms, 0.0, 0.02 * mean(&a) * 1.2),
+        // The same packets are lost.
+        feature("drops", theirs.drops, ours.drops, 0.0, 0.0),
+        // Both ends of the 80 s may cut a segment off: 145 bit/s.
+        feature("goodput", theirs.goodput_bps, ours.goodput_bps, 0.0, 8.0 * SEGMENT / 80.0 + 1.0),
+        // ns-3 samples the queue, ours weighs by time.
+        feature("queueing delay", theirs.queue_delay_ms, ours.queue_delay_ms, 0.0, 0.05),
     ]
 }
 
@@ -208,9 +197,8 @@ fn windows_take_ns3s_course() {
         let record = Record::read(name);
         let (theirs, ours) = (&record.run, record.over_fifo(cc));
         let mut features = features(theirs, &ours, record.option("warmup"));
-        // A sample every 0.2 s: the window that slow start was left at, or a segment more.
         let (theirs, ours) = (theirs.overshoot(), ours.overshoot());
-        features.push(Feature { name: "overshoot of slow start", theirs, ours, within: 1.0 });
+        features.push(Feature { name: "overshoot of slow start", theirs, ours, within: 0.0 });
         check(name, &features, &mut failures);
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
@@ -285,27 +273,6 @@ fn aqms_drop_and_delay_as_ns3s_do() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// DCTCP without marks: α fades, ns-3's form hardly reacts to a loss then, and the window stands where path and queue are full. Named
-/// difference: at 15.9 s ns-3 loses a repair at the full queue, which waits for the timer, and again every 18 s; ours mostly find the room
-/// that an acknowledgement stands for, and each episode's end adds a segment to a window that nothing cuts. Compared is what lies before
-/// that: windows within a twentieth, eight of the segments that an episode adds.
-#[test]
-fn dctcp_without_marks_stands_at_a_full_queue_until_ns3_loses_a_repair() {
-    let record = Record::read("Dctcp");
-    let before = |run: &Run| {
-        let windows = run.window.iter().filter(|(time, _)| (5.0..15.8).contains(time)).map(|(_, cwnd)| *cwnd);
-        let mut windows: Vec<f64> = windows.collect();
-        windows.sort_by(f64::total_cmp);
-        windows[windows.len() / 2]
-    };
-    let ours = record.over_fifo("dctcp-ns3");
-    let (theirs, median) = (before(&record.run), before(&ours));
-    assert!((median / theirs - 1.0).abs() < 0.05, "{median} of {theirs}");
-    let full = 10e6 * 0.04 / 8.0 / 1502.0 + 100.0;
-    assert!((theirs / full - 1.0).abs() < 0.05, "{theirs} of {full}");
-    assert!(record.run.steady(20.0).iter().any(|w| *w <= 1.0), "ns-3 has timeouts");
-}
-
 /// DCTCP over a queue that marks what waited longer than 10 ms: the window stands where the queue holds these 10 ms, and nothing is
 /// lost.
 #[test]
@@ -321,8 +288,7 @@ fn dctcp_with_marks_takes_ns3s_course() {
     let mut features = features(theirs, &ours, record.option("warmup"));
     // Reductions are below what counts as a tooth.
     features.retain(|feature| feature.name != "teeth");
-    // Some 22 marks an episode: a handful of episodes in the 400.
-    features.push(Feature { name: "marks", theirs: theirs.marks, ours: ours.marks, within: 0.05 * theirs.marks });
+    features.push(Feature { name: "marks", theirs: theirs.marks, ours: ours.marks, within: 0.0 });
     let mut failures = Vec::new();
     check(MARKED, &features, &mut failures);
     assert!(theirs.marks > 1000.0 && failures.is_empty(), "\n{}", failures.join("\n"));
@@ -330,8 +296,7 @@ fn dctcp_with_marks_takes_ns3s_course() {
 
 #[test]
 fn every_record_is_compared() {
-    let listed =
-        ALGORITHMS.iter().chain(DIFFERENT).map(|(name, _)| (*name).to_owned()).chain([MARKED.to_owned()]).chain(BBR.map(str::to_owned));
+    let listed = ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()).chain([MARKED.to_owned()]).chain(BBR.map(str::to_owned));
     let queues = ["codel", "pie", "fq_codel", "fq_pie"].iter().flat_map(|kind| [1, 10].map(|flows| format!("{kind}-{flows}")));
     let mut listed: Vec<String> = listed.chain(queues).map(|name| format!("{name}.csv")).collect();
     let files = fs::read_dir("tests/ns3").expect("records").map(|entry| entry.expect("an entry").file_name());

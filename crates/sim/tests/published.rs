@@ -4,18 +4,18 @@
 use lowtide_scenario::{Scenario, Summary};
 use lowtide_sim::{Outcome, run};
 
-/// Two flows, the second ten seconds later, through 20 Mbit/s and 140 ms, until the script's last sample. `ns3`: told what ns-3
-/// tells its algorithms.
-fn outcome(cc: &str, params: &str, ns3: bool) -> Outcome {
+/// ns-3's socket, and the RFCs'.
+const NS3: &str = "stack = \"ns3\", ns3 = { recovery = \"classic\" }";
+const RFC: &str = "stack = \"rfc\"";
+
+/// Two flows, the second ten seconds later, through 20 Mbit/s and 140 ms, until the script's last sample.
+fn outcome(cc: &str, params: &str, stack: &str) -> Outcome {
     let text = format!(
         "duration_s = 267.8\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 140.0\nlink_header_bytes = 2\n\
          queue = {{ kind = \"drop_tail\", packets = 250, device_queue_packets = 100 }}\n\
          access = {{ rate_mbps = 200.0, queue = {{ kind = \"drop_tail\", packets = 250, device_queue_packets = 100 }} }}\n\
          [[flows]]\nname = \"f\"\ncc = \"{cc}\"\nparams = {{ {params} }}\ncount = 2\nstart_s = 0.1\nstagger_s = 10.0\n\
-         tcp = {{ stack = \"ns3\", mss = 1340, ack_timer_ms = 200.0, quickack = 1, initial_window = 10, timestamp_ms = 1.0, \
-         rcvbuf_bytes = 2097152, \
-         ns3 = {{ recovery = \"classic\", echoed_rtt = {ns3}, smoothed_rtt = {ns3}, validated = {validated} }} }}\n",
-        validated = !ns3,
+         tcp = {{ {stack}, mss = 1340, ack_timer_ms = 200.0, quickack = 1, initial_window = 10, rcvbuf_bytes = 2097152 }}\n",
     );
     let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
     run(&scenario, 1, true).unwrap_or_else(|e| panic!("{e}"))
@@ -29,7 +29,7 @@ fn running_means(summary: &Summary) -> Vec<f64> {
 
 #[test]
 fn the_published_code_carries_what_it_carries_in_ns3() {
-    let Outcome { summary, series } = outcome("ledbat_pp-published", "", true);
+    let Outcome { summary, series } = outcome("ledbat_pp-published", "", NS3);
     for (got, rerun) in running_means(&summary).into_iter().zip([0.141, 0.136]) {
         assert!((got - rerun).abs() < 0.002, "{got} of {rerun}");
     }
@@ -46,7 +46,7 @@ fn the_published_code_carries_what_it_carries_in_ns3() {
 /// leaves it 102 segments instead of 86.
 #[test]
 fn ns3s_ledbat_keeps_the_windows_that_it_keeps_in_ns3() {
-    let Outcome { summary, series } = outcome("ledbat-ns3", "", true);
+    let Outcome { summary, series } = outcome("ledbat-ns3", "", NS3);
     let window = |flow: &str, at: f64| {
         let point = series.flows.iter().find(|p| p.flow == flow && p.time_s >= at).expect("running");
         point.cwnd_bytes / 1340.0
@@ -59,15 +59,16 @@ fn ns3s_ledbat_keeps_the_windows_that_it_keeps_in_ns3() {
     assert!((means.iter().sum::<f64>() / (4.49 + 14.65) - 1.0).abs() < 0.01, "{means:?}");
 }
 
-/// The draft's own algorithm, too, is only as fair as its samples: where they are smoothed and a delayed acknowledgement's wait is
-/// in them, the slower flow, whose segments are further apart, sees the longer delay.
+/// With every fault off it shares the line as the draft's own algorithm does over an ordinary TCP. Every segment is acknowledged: the age of
+/// an echoed timestamp, ns-3's only RTT sample, holds the wait for a delayed acknowledgement, which is longer where segments are further
+/// apart, so that the slower flow sees the longer delay (with every second one acknowledged Jain's index is 0.956).
 #[test]
 fn without_its_faults_the_published_code_is_the_draft() {
     let off = "mixed_units = false, gain_in_bytes = false, unsigned_decrease = false, whole_three_quarters = false, \
                freeze_in_bytes = false, threshold_follows = false, one_step_ramp = false, smoothed_delay = false";
-    let (mended, draft) = (outcome("ledbat_pp-published", off, false).summary, outcome("ledbat_pp", "", false).summary);
+    let each = |stack| format!("{stack}, delayed_ack = 1");
+    let (mended, draft) = (outcome("ledbat_pp-published", off, &each(NS3)).summary, outcome("ledbat_pp", "", &each(RFC)).summary);
     let used = [mended.bottlenecks[0].utilisation, draft.bottlenecks[0].utilisation];
     assert!(used.iter().all(|u| (0.85..1.0).contains(u)) && (used[0] - used[1]).abs() < 0.05, "{used:?}");
     assert!(mended.jain > 0.98 && draft.jain > 0.98, "{} and {}", mended.jain, draft.jain);
-    assert!(outcome("ledbat_pp", "", true).summary.jain < 0.95);
 }

@@ -141,7 +141,7 @@ mod tests {
         assert!(law.inferring, "150 ms from 1100 on");
         let delays = law.delays;
         let repair = Ack { rtt: None, ..ack(1300, 90) };
-        let beside = Beside { echo_age: Some(Span::from_millis(60)), ..Beside::default() };
+        let beside = Beside { echo_age: Some(Span::from_millis(60)) };
         law.measure(&mut window, &repair, &beside);
         assert_eq!((law.inferring, law.inference_ms, law.delays), (false, 180, delays));
     }

@@ -46,7 +46,7 @@ pub struct Cubic {
 
 impl Cubic {
     fn hystart_reset(&mut self, tcb: &SocketState) {
-        (self.round_start, self.last_ack, self.end) = (tcb.now, tcb.now, tcb.next);
+        (self.round_start, self.last_ack, self.end) = (tcb.now, tcb.now, tcb.high_tx);
         (self.round_rtt, self.samples) = (None, 0);
     }
 

@@ -31,7 +31,7 @@ impl CongestionOps for Dctcp {
     fn pkts_acked(&mut self, tcb: &mut SocketState, segments: u32, _: Span) {
         let bytes = u64::from(segments) * u64::from(tcb.segment);
         self.acked += bytes;
-        if tcb.marked {
+        if tcb.ece_received {
             self.marked += bytes;
         }
         if tcb.acked >= *self.next.get_or_insert(tcb.next) {
@@ -39,6 +39,10 @@ impl CongestionOps for Dctcp {
             self.alpha = (1.0 - G) * self.alpha + G * part;
             (self.acked, self.marked, self.next) = (0, 0, Some(tcb.next));
         }
+    }
+
+    fn has_dctcp_ecn(&self) -> bool {
+        true
     }
 
     fn increase_window(&mut self, tcb: &mut SocketState, segments: u32) {

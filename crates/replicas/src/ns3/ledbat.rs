@@ -73,7 +73,7 @@ impl Ledbat {
         let count = (offset * f64::from(segments) * segment) as i32;
         let increase = f64::from(count) / (TARGET_MS as f64 * window);
         // What is out, and what this acknowledgement has taken out of it.
-        let most = tcb.next.saturating_sub(tcb.acked) as u32 + segments * tcb.segment;
+        let most = tcb.high_tx.saturating_sub(tcb.acked) as u32 + segments * tcb.segment;
         let cwnd = (window + increase * segment) as u32;
         tcb.cwnd = cwnd.min(most).max(MIN_SEGMENTS * tcb.segment);
         // The threshold stays below the window, so that a fall is not followed by slow start.
@@ -85,10 +85,10 @@ impl Ledbat {
 
 impl CongestionOps for Ledbat {
     fn pkts_acked(&mut self, tcb: &mut SocketState, _: u32, rtt: Span) {
-        self.valid = tcb.one_way_ms.is_some();
-        if let Some(delay) = tcb.one_way_ms.filter(|_| rtt > Span::ZERO) {
-            self.filter.add(delay, FILTER);
-            self.update_base(tcb.now.nanos() / 1_000_000_000, delay);
+        self.valid = tcb.timestamp_value != 0 && tcb.timestamp_echo != 0;
+        if rtt > Span::ZERO {
+            self.filter.add(tcb.one_way_ms(), FILTER);
+            self.update_base(tcb.now.nanos() / 1_000_000_000, tcb.one_way_ms());
         }
     }
 

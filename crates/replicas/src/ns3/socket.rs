@@ -1,14 +1,12 @@
-//! What ns-3.37's socket shares with a congestion control (`tcp-socket-state.h`), the control's interface
-//! (`tcp-congestion-ops.h`), and [`Flow`], which makes a control of this workspace out of one. Windows are in bytes, 32 bits of
-//! them, and cut to whole bytes wherever ns-3 cuts them.
+//! What ns-3.37's socket shares with its congestion control: the state that both write (`tcp-socket-state.h`), the control's interface
+//! (`tcp-congestion-ops.h`) and the rate sample (`tcp-rate-ops.h`). The socket itself is `lowtide-sim`'s. Windows are bytes, 32 bits
+//! of them, cut to whole bytes wherever ns-3 cuts them.
 
 use std::fmt;
 
-use lowtide_cc::{Ack, Cause, Congestion, Controller, ParamError, Params, Snapshot, Start};
+use lowtide_cc::{ParamError, Params, Start};
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
-
-use crate::contract::{Beside, Replica};
 
 /// `TcpSocketState::TcpCongState_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,40 +15,100 @@ pub enum State {
     Open,
     /// `CA_DISORDER`: duplicates have come, not enough for a recovery.
     Disorder,
-    /// `CA_CWR` and `CA_RECOVERY`.
+    /// `CA_CWR`: the window is reduced after an ECN echo.
+    Cwr,
+    /// `CA_RECOVERY`.
     Recovery,
-    /// `CA_LOSS`.
+    /// `CA_LOSS`: after a timeout.
     Loss,
 }
 
-/// `TcpSocketState`, what of it the controls read.
+/// `TcpSocketState::TcpCAEvent_t`, as far as a control listens to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// `CA_EVENT_TX_START`: a segment leaves while nothing is in flight.
+    TxStart,
+    /// `CA_EVENT_COMPLETE_CWR`: a recovery or the reduction after an echo has ended.
+    CompleteCwr,
+    /// `CA_EVENT_LOSS`: the retransmission timer has expired.
+    Loss,
+}
+
+/// `TcpSocketState`.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketState {
     /// `m_cWnd`.
     pub cwnd: u32,
     /// `m_ssThresh`.
     pub ssthresh: u32,
+    /// `m_initialCWnd`, in segments.
+    pub initial_cwnd: u32,
     /// `m_segmentSize`.
     pub segment: u32,
     /// `m_congState`.
     pub state: State,
     /// `Simulator::Now`.
     pub now: Time,
+    /// `m_lastRtt`: the smoothed RTT.
+    pub last_rtt: Span,
     /// `m_minRtt`, of smoothed RTTs; the handshake's is one.
     pub min_rtt: Option<Span>,
     /// `m_lastAckedSeq`.
     pub acked: u64,
     /// `m_nextTxSequence`.
     pub next: u64,
+    /// `m_highTxMark`.
+    pub high_tx: u64,
+    /// `m_bytesInFlight`, as last counted.
+    pub bytes_in_flight: u32,
+    /// `m_lastAckedSackedBytes`: what the last acknowledgement delivered.
+    pub last_acked_sacked: u32,
+    /// `m_isRetransDataAcked`: that was a retransmission.
+    pub retransmission_acked: bool,
     /// `m_ecnState` is `ECN_ECE_RCVD`.
-    pub marked: bool,
-    /// `m_rcvTimestampValue` less `m_rcvTimestampEchoReply`, in ms: the one-way delay, both ends having one clock.
-    pub one_way_ms: Option<i64>,
-    /// The time since `m_rcvTimestampEchoReply`.
-    pub echo_age: Option<Span>,
+    pub ece_received: bool,
+    /// `m_rcvTimestampValue` and `m_rcvTimestampEchoReply`, in ms; zero: none.
+    pub timestamp_value: i64,
+    /// See there.
+    pub timestamp_echo: i64,
+    /// `m_pacing`.
+    pub pacing: bool,
+    /// `m_pacingRate`, in bit/s.
+    pub pacing_bps: f64,
 }
 
+/// The threshold that the socket starts with (`InitialSlowStartThreshold`).
+pub const INITIAL_SSTHRESH: u32 = u32::MAX;
+/// `InitialCwnd`, in segments.
+const INITIAL_CWND: u32 = 10;
+
 impl SocketState {
+    /// A socket whose handshake is done.
+    pub fn new(start: &Start) -> SocketState {
+        let cwnd = start.window_or(INITIAL_CWND) as u32;
+        SocketState {
+            cwnd,
+            ssthresh: INITIAL_SSTHRESH,
+            initial_cwnd: cwnd / start.mss,
+            segment: start.mss,
+            state: State::Open,
+            now: start.now,
+            last_rtt: start.handshake_rtt.unwrap_or(Span::ZERO),
+            min_rtt: start.handshake_rtt,
+            acked: 0,
+            next: 0,
+            high_tx: 0,
+            bytes_in_flight: 0,
+            last_acked_sacked: 0,
+            retransmission_acked: false,
+            ece_received: false,
+            timestamp_value: 0,
+            timestamp_echo: 0,
+            pacing: false,
+            pacing_bps: 0.0,
+        }
+    }
+
     /// `GetCwndInSegments`.
     pub fn segments(&self) -> u32 {
         self.cwnd / self.segment
@@ -61,10 +119,36 @@ impl SocketState {
         self.cwnd < self.ssthresh
     }
 
+    /// The one-way delay in ms, both ends having one clock.
+    pub fn one_way_ms(&self) -> i64 {
+        self.timestamp_value - self.timestamp_echo
+    }
+
     /// Two segments.
     pub fn least(&self) -> u32 {
         2 * self.segment
     }
+}
+
+/// `TcpRateSample` and, of `TcpRateConnection`, `m_delivered`: what a control that answers for its window alone is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateSample {
+    /// `TcpRateConnection::m_delivered`: bytes delivered so far.
+    pub total_delivered: u64,
+    /// `m_deliveryRate` in bit/s, which the last valid sample leaves standing; zero before the first.
+    pub bps: u64,
+    /// `m_priorDelivered`: what had been delivered when the newest segment sampled so far was sent.
+    pub prior_delivered: u64,
+    /// `m_delivered`: bytes since then; none without timing information (−1 in ns-3).
+    pub delivered: Option<u64>,
+    /// `m_isAppLimited`.
+    pub app_limited: bool,
+    /// `m_ackedSacked`: bytes that this acknowledgement delivered.
+    pub acked_sacked: u32,
+    /// `m_priorInFlight`: bytes in flight before it.
+    pub prior_in_flight: u32,
+    /// `m_bytesLoss`.
+    pub lost: u32,
 }
 
 /// `TcpCongestionOps`.
@@ -75,175 +159,40 @@ pub trait CongestionOps: fmt::Debug + Send {
     fn increase_window(&mut self, tcb: &mut SocketState, segments: u32);
     /// `GetSsThresh`.
     fn get_ss_thresh(&mut self, tcb: &SocketState, bytes_in_flight: u32) -> u32;
-    /// `CongestionStateSet`.
+    /// `CongestionStateSet`, before the state is set.
     fn congestion_state_set(&mut self, _tcb: &mut SocketState, _state: State) {}
+    /// `CwndEvent`.
+    fn cwnd_event(&mut self, _tcb: &mut SocketState, _event: Event) {}
+    /// `HasCongControl`: it sets the window itself, also in recovery ([`cong_control`](Self::cong_control)).
+    fn has_cong_control(&self) -> bool {
+        false
+    }
+    /// `CongControl`: each acknowledgement.
+    fn cong_control(&mut self, _tcb: &mut SocketState, _sample: &RateSample) {}
+    /// `Init` asks for DCTCP's way with marks (`m_ecnMode` is `DctcpEcn`).
+    fn has_dctcp_ecn(&self) -> bool {
+        false
+    }
     /// What it measures: base delay and queueing delay.
     fn delays(&self) -> (Option<Span>, Option<Span>) {
         (None, None)
+    }
+    /// The name of the phase it is in, where it has phases of its own.
+    fn phase(&self) -> Option<&'static str> {
+        None
     }
 }
 
 /// No parameters: a replica has what its original has by default.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct None_ {}
+struct NoParams {}
 
-/// Makes the constructor of `ops` under `name`.
+/// Takes `ops` for the control called `name`.
 ///
 /// # Errors
 /// Any parameter.
-pub fn build<O: CongestionOps + 'static>(name: &str, ops: O, params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
-    let None_ {} = params.read(name)?;
-    Ok(Box::new(Flow::new(ops, start)))
-}
-
-/// The threshold that the socket starts with.
-const UNSET: u32 = u32::MAX;
-/// The initial window in segments, where the host does not insist on one (`InitialCwnd`).
-const INITIAL_SEGMENTS: u32 = 10;
-
-/// A connection's state and its control.
-#[derive(Debug)]
-pub struct Flow<O> {
-    /// The socket's.
-    pub tcb: SocketState,
-    /// The control.
-    pub ops: O,
-    /// `m_dupAckCount`.
-    duplicates: u32,
-}
-
-impl<O: CongestionOps> Flow<O> {
-    /// A flow at its initial window.
-    pub fn new(mut ops: O, start: &Start) -> Flow<O> {
-        let mut tcb = SocketState {
-            cwnd: start.window_or(INITIAL_SEGMENTS) as u32,
-            ssthresh: UNSET,
-            segment: start.mss,
-            state: State::Open,
-            now: start.now,
-            min_rtt: start.handshake_rtt,
-            acked: 0,
-            next: 0,
-            marked: false,
-            one_way_ms: None,
-            echo_age: None,
-        };
-        ops.congestion_state_set(&mut tcb, State::Open);
-        Flow { tcb, ops, duplicates: 0 }
-    }
-
-    fn set_state(&mut self, state: State) {
-        self.duplicates = 0;
-        self.ops.congestion_state_set(&mut self.tcb, state);
-        self.tcb.state = state;
-    }
-
-    fn read(&mut self, ack: &Ack, beside: &Beside) {
-        let tcb = &mut self.tcb;
-        tcb.now = ack.now;
-        tcb.acked += ack.advanced;
-        tcb.next = beside.next.unwrap_or(tcb.acked + ack.in_flight.saturating_sub(ack.acked));
-        tcb.marked = ack.ce > 0;
-        tcb.one_way_ms = ack.owd.map(|ns| ns.div_euclid(1_000_000));
-        tcb.echo_age = beside.echo_age;
-        if let Some(rtt) = ack.rtt.filter(|rtt| *rtt > Span::ZERO) {
-            tcb.min_rtt = Some(tcb.min_rtt.map_or(rtt, |min| min.min(rtt)));
-        }
-    }
-}
-
-impl<O: CongestionOps> Replica for Flow<O> {
-    /// `ProcessAck`. It calls `PktsAcked` with one segment for a duplicate and for a partial acknowledgement, and else with all by
-    /// which the left edge moved, although duplicates have counted most of it (but those that preceded no recovery).
-    fn on_ack_beside(&mut self, ack: &Ack, beside: &Beside) {
-        self.read(ack, beside);
-        let rtt = ack.rtt.unwrap_or(Span::ZERO);
-        let advanced = (ack.advanced / u64::from(self.tcb.segment)) as u32;
-        let state = self.tcb.state;
-        if advanced == 0 && matches!(state, State::Open | State::Disorder) {
-            self.duplicates += 1;
-            if state == State::Open {
-                self.ops.congestion_state_set(&mut self.tcb, State::Disorder);
-                self.tcb.state = State::Disorder;
-            }
-        }
-        let counted = match state {
-            _ if advanced == 0 || ack.in_recovery => Some(1),
-            State::Disorder => advanced.checked_sub(self.duplicates),
-            _ => Some(advanced),
-        };
-        if let Some(segments) = counted {
-            self.ops.pkts_acked(&mut self.tcb, segments, rtt);
-        }
-        if ack.in_recovery {
-            return;
-        }
-        match state {
-            State::Disorder if advanced > 0 => self.set_state(State::Open),
-            State::Recovery => {
-                self.set_state(State::Open);
-                self.tcb.cwnd = self.tcb.ssthresh;
-            }
-            State::Loss if !beside.repairing => self.set_state(State::Open),
-            _ => {}
-        }
-        if !ack.no_growth && (beside.unlimited || ack.may_grow(u64::from(self.tcb.cwnd), self.tcb.below_threshold())) {
-            self.ops.increase_window(&mut self.tcb, advanced.max(1));
-        }
-    }
-}
-
-impl<O: CongestionOps> Controller for Flow<O> {
-    fn on_ack(&mut self, ack: &Ack) {
-        self.on_ack_beside(ack, &Beside::default());
-    }
-
-    /// `EnterRecovery`, `EnterCwr`, `ReTxTimeout`. The first two read `BytesInFlight` when the scoreboard has been updated: without
-    /// what was lost and the segment whose SACK told of it; the third what was out before it.
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.tcb.now = event.now;
-        let timeout = event.cause == Cause::Timeout;
-        self.set_state(if timeout { State::Loss } else { State::Recovery });
-        let gone = if timeout { 0 } else { event.lost + u64::from(self.tcb.segment) };
-        let bytes_in_flight = event.in_flight.saturating_sub(gone) as u32;
-        self.tcb.ssthresh = self.ops.get_ss_thresh(&self.tcb, bytes_in_flight);
-        self.tcb.cwnd = if timeout { self.tcb.segment } else { self.tcb.ssthresh };
-    }
-
-    fn on_mss(&mut self, mss: u32) {
-        self.tcb.segment = mss.max(1);
-    }
-
-    fn cwnd(&self) -> u64 {
-        u64::from(self.tcb.cwnd).max(1)
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        let (base_delay, queueing_delay) = self.ops.delays();
-        let phase = match self.tcb.state {
-            State::Recovery => "recovery",
-            _ if self.tcb.below_threshold() => "slow_start",
-            _ => "avoidance",
-        };
-        let ssthresh = if self.tcb.ssthresh == UNSET { f64::INFINITY } else { f64::from(self.tcb.ssthresh) };
-        Snapshot { base_delay, queueing_delay, ..Snapshot::of(self.cwnd(), ssthresh, phase) }
-    }
-}
-
-/// What ns-3.37's socket hands to a control that answers for its window alone (`CongControl`), beside the acknowledgement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SocketSample {
-    /// `m_deliveryRate` in bit/s, which the last valid sample leaves standing; zero before the first.
-    pub bps: u64,
-    /// `m_priorDelivered`: what had been delivered when the newest segment sampled so far was sent.
-    pub prior_delivered: u64,
-    /// `m_delivered`: bytes since then; none without timing information.
-    pub delivered: Option<u64>,
-    /// `m_isAppLimited`.
-    pub app_limited: bool,
-    /// `m_bytesInFlight`, after this acknowledgement.
-    pub in_flight: u64,
-    /// `m_bytesLoss`.
-    pub lost: u64,
+pub fn build<O: CongestionOps + 'static>(name: &str, ops: O, params: &Params) -> Result<Box<dyn CongestionOps>, ParamError> {
+    let NoParams {} = params.read(name)?;
+    Ok(Box::new(ops))
 }

@@ -25,11 +25,12 @@ pub struct Lp {
 
 impl CongestionOps for Lp {
     fn pkts_acked(&mut self, tcb: &mut SocketState, _: u32, rtt: Span) {
-        if let Some(delay) = tcb.one_way_ms.map(i64::unsigned_abs).filter(|delay| rtt > Span::ZERO && *delay > 0) {
+        let delay = tcb.one_way_ms().unsigned_abs();
+        if rtt > Span::ZERO && delay > 0 {
             self.delays.sample(delay as u32);
         }
-        if let Some(age) = tcb.echo_age.filter(|age| *age > Span::ZERO) {
-            self.inference = age * INFERENCE;
+        if (tcb.now.nanos() / 1_000_000) as i64 > tcb.timestamp_echo {
+            self.inference = tcb.now.since(Time::from_millis(tcb.timestamp_echo as u64)) * INFERENCE;
         }
         self.inferring = self.last_drop.is_some_and(|at| tcb.now.since(at) < self.inference);
         if self.delays.smoothed() <= self.delays.threshold() {
@@ -59,40 +60,40 @@ impl CongestionOps for Lp {
 
 #[cfg(test)]
 mod tests {
-    use lowtide_cc::{Ack, Controller, Start};
+    use lowtide_cc::Start;
 
     use super::*;
-    use crate::contract::{Beside, Replica};
-    use crate::ns3::socket::Flow;
 
-    fn flow() -> Flow<Lp> {
-        Flow::new(Lp::default(), &Start { mss: 1000, ..Start::default() })
+    /// A socket with eleven segments of 1000 bytes.
+    fn socket() -> SocketState {
+        SocketState::new(&Start { mss: 1000, initial_window: Some(11_000), ..Start::default() })
     }
 
-    fn tell(flow: &mut Flow<Lp>, at_ms: u64, owd_ms: i64) {
-        let rtt = Some(Span::from_millis(50));
-        let owd = Some(owd_ms * 1_000_000);
-        let ack = Ack { now: Time::from_millis(at_ms), acked: 1000, advanced: 1000, in_flight: 10_000, rtt, owd, ..Ack::default() };
-        flow.on_ack_beside(&ack, &Beside { echo_age: rtt, unlimited: true, ..Beside::default() });
+    fn tell(lp: &mut Lp, tcb: &mut SocketState, at_ms: u64, one_way_ms: i64) {
+        tcb.now = Time::from_millis(at_ms);
+        (tcb.timestamp_value, tcb.timestamp_echo) = (at_ms as i64 - 25, at_ms as i64 - 25 - one_way_ms);
+        lp.pkts_acked(tcb, 1, Span::from_millis(50));
     }
 
     /// s: 25, then towards 60: 29, 33, 36; the range 25 to 60 has its threshold at 30.
     #[test]
     fn the_range_starts_afresh_at_every_indication_and_a_second_one_leaves_a_segment() {
-        let mut flow = flow();
-        tell(&mut flow, 0, 25);
-        assert_eq!((flow.ops.delays.smoothed(), flow.ops.delays.min, flow.cwnd()), (25, 25, 11_000));
-        tell(&mut flow, 1, 60);
-        assert_eq!((flow.ops.delays.smoothed(), flow.cwnd()), (29, 6500));
-        assert_eq!((flow.ops.delays.min, flow.ops.delays.max), (29, 58));
-        (2..5).for_each(|at| tell(&mut flow, at, 60));
-        assert!(flow.cwnd() <= 3000, "{}: every acknowledgement reacts, slow start adds one back", flow.cwnd());
+        let (mut lp, mut tcb) = (Lp::default(), socket());
+        tell(&mut lp, &mut tcb, 1000, 25);
+        assert_eq!((lp.delays.smoothed(), lp.delays.min, tcb.cwnd), (25, 25, 11_000));
+        tell(&mut lp, &mut tcb, 1001, 60);
+        assert_eq!((lp.delays.smoothed(), tcb.cwnd), (29, 5500));
+        assert_eq!((lp.delays.min, lp.delays.max), (29, 58));
+        tell(&mut lp, &mut tcb, 1002, 60);
+        assert_eq!((lp.delays.smoothed(), tcb.cwnd), (33, 5500));
+        tell(&mut lp, &mut tcb, 1003, 60);
+        assert_eq!((lp.delays.smoothed(), tcb.cwnd), (36, 1000));
     }
 
     #[test]
     fn a_constant_delay_is_no_indication() {
-        let mut flow = flow();
-        (0..100).for_each(|at| tell(&mut flow, at, 25));
-        assert_eq!(flow.cwnd(), 110_000);
+        let (mut lp, mut tcb) = (Lp::default(), socket());
+        (0..100).for_each(|at| tell(&mut lp, &mut tcb, 1000 + at, 25));
+        assert_eq!(tcb.cwnd, 11_000);
     }
 }

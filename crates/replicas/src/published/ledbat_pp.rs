@@ -5,13 +5,12 @@
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
-use crate::contract::{Beside, Replica};
+use crate::ns3::reno::NewReno;
+use crate::ns3::socket::{CongestionOps, Event, SocketState};
 
 use lowtide_cc::delay::{BaseDelay, CurrentDelay};
 use lowtide_cc::params::{ParamError, Params, require};
 use lowtide_cc::scavenger::ledbat_pp::{FIRST_SLOWDOWN_RTTS, FREEZE_RTTS, SLOWDOWN_INTERVAL_FACTOR};
-use lowtide_cc::{Ack, Cause, Congestion, Restart, Snapshot};
-use lowtide_cc::{Controller, Start};
 
 /// Parameters. The switches are the published faults; by default all of them are there.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -39,7 +38,7 @@ pub struct Config {
     /// After the freeze one acknowledgement grows by slow start, then congestion avoidance takes over. Off: slow start up to
     /// the window of before the slowdown (-01 §4.4).
     pub one_step_ramp: bool,
-    /// Delays are the host's smoothed RTT, the handshake's in it, in whole milliseconds. Off: raw RTT samples (-01 §4.1).
+    /// Delays are the socket's smoothed RTT, the handshake's in it, in whole milliseconds. Off: the age of each echoed timestamp (-01 §4.1).
     pub smoothed_delay: bool,
 }
 
@@ -59,8 +58,6 @@ impl Default for Config {
     }
 }
 
-/// The initial window in segments (ns-3's default of the paper's scripts).
-const INITIAL_SEGMENTS: u32 = 10;
 /// The window of a slowdown, whatever the unit (-01 §4.4).
 const FREEZE: f64 = 2.0;
 /// The largest divisor of GAIN (-01 §4.3).
@@ -72,23 +69,23 @@ const FILTER: usize = 3;
 ///
 /// # Errors
 /// Unknown or impossible parameters.
-pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
+pub fn build(params: &Params) -> Result<Box<dyn CongestionOps>, ParamError> {
     let config: Config = params.read("ledbat_pp-published")?;
     require(config.target_ms >= 1.0 && config.target_ms.is_finite(), "ledbat_pp-published", "target_ms must be at least 1")?;
-    Ok(Box::new(Published::new(config, start)))
+    Ok(Box::new(Published::new(config)))
 }
 
 /// The state of one flow.
 #[derive(Debug)]
 pub struct Published {
     config: Config,
-    mss: f64,
-    /// Whole bytes below 2³² where the published arithmetic is in force.
+    /// `m_cWnd` with the part of a byte that the draft's arithmetic needs, and `m_ssThresh`.
     cwnd: f64,
     ssthresh: f64,
+    segment: f64,
     base: BaseDelay,
     current: CurrentDelay,
-    /// The host's estimate at the last acknowledgement: what timers that fire between two of them see.
+    /// The socket's estimate at the last acknowledgement: what timers that fire between two of them see.
     srtt: Span,
     initial: bool,
     /// Slow start is allowed: until it was left, and again after the window was one segment.
@@ -99,18 +96,16 @@ pub struct Published {
     slowdown_start: Time,
     /// The length of the last slowdown has been taken.
     timed: bool,
-    /// ns-3's socket is in recovery, at whose end it sets the window to the threshold, whatever a slowdown did meanwhile.
-    recovering: bool,
 }
 
 impl Published {
-    /// A flow at its initial window.
-    pub fn new(config: Config, start: &Start) -> Published {
+    /// A flow before its first acknowledgement.
+    pub fn new(config: Config) -> Published {
         Published {
             config,
-            mss: f64::from(start.mss),
-            cwnd: start.window_or(INITIAL_SEGMENTS) as f64,
-            ssthresh: f64::INFINITY,
+            cwnd: 0.0,
+            ssthresh: 0.0,
+            segment: 0.0,
             base: BaseDelay::ten_minutes(),
             current: CurrentDelay::new(FILTER),
             srtt: Span::ZERO,
@@ -120,7 +115,6 @@ impl Published {
             slowdown_due: None,
             slowdown_start: Time::ZERO,
             timed: false,
-            recovering: false,
         }
     }
 
@@ -132,14 +126,31 @@ impl Published {
         self.current.min().zip(self.base.min()).map_or(0.0, |(now, base)| (now - base).abs() as f64)
     }
 
-    fn observe(&mut self, ack: &Ack) {
-        let whole_ms = |span: Span| Span::from_millis(span.nanos() / 1_000_000);
-        let delay = if self.config.smoothed_delay { Some(whole_ms(ack.srtt)) } else { ack.rtt };
-        if let Some(delay) = delay.filter(|delay| *delay > Span::ZERO) {
-            self.current.push(ack.now, delay.nanos() as i64);
-            self.base.update(ack.now, delay.nanos() as i64);
+    /// What the socket has set since is taken over.
+    fn adopt(&mut self, tcb: &SocketState) {
+        self.segment = f64::from(tcb.segment);
+        if self.cwnd as u32 != tcb.cwnd {
+            self.cwnd = f64::from(tcb.cwnd);
         }
-        self.srtt = ack.srtt;
+        if self.ssthresh as u32 != tcb.ssthresh {
+            self.ssthresh = f64::from(tcb.ssthresh);
+        }
+        self.catch_up(tcb.now);
+    }
+
+    fn publish(&self, tcb: &mut SocketState) {
+        (tcb.cwnd, tcb.ssthresh) = (self.cwnd as u32, self.ssthresh as u32);
+    }
+
+    fn observe(&mut self, tcb: &SocketState, rtt: Span) {
+        let whole_ms = |span: Span| Span::from_millis(span.nanos() / 1_000_000);
+        let echoed = tcb.now.since(Time::from_millis(tcb.timestamp_echo as u64));
+        let delay = if self.config.smoothed_delay { whole_ms(rtt) } else { echoed };
+        if rtt > Span::ZERO && delay > Span::ZERO {
+            self.current.push(tcb.now, delay.nanos() as i64);
+            self.base.update(tcb.now, delay.nanos() as i64);
+        }
+        self.srtt = rtt;
     }
 
     /// Slowdowns are timed: one that fell due since the last event happened then.
@@ -147,7 +158,7 @@ impl Published {
         let Some(due) = self.slowdown_due.filter(|due| *due <= now) else { return };
         self.slowdown_due = None;
         self.ssthresh = self.cwnd;
-        self.cwnd = if self.config.freeze_in_bytes { FREEZE } else { FREEZE * self.mss };
+        self.cwnd = if self.config.freeze_in_bytes { FREEZE } else { FREEZE * self.segment };
         self.may_slow_start |= !self.config.freeze_in_bytes;
         self.frozen = Some(due + self.srtt * FREEZE_RTTS);
         self.timed = false;
@@ -171,7 +182,7 @@ impl Published {
     }
 
     fn slow_start(&mut self) {
-        self.cwnd += self.mss * if self.initial { 1.0 } else { self.gain() };
+        self.cwnd += self.segment * if self.initial { 1.0 } else { self.gain() };
     }
 
     fn gain(&self) -> f64 {
@@ -182,16 +193,16 @@ impl Published {
         1.0 / divisor.min(MAX_DIVISOR)
     }
 
-    fn avoid(&mut self, ack: &Ack) {
+    fn avoid(&mut self, segments: u32) {
         let (gain, queueing) = (self.gain(), self.queueing_ns());
-        let part = ack.acked as f64 / self.cwnd;
+        let part = f64::from(segments) * self.segment / self.cwnd;
         if queueing <= self.target_ns() {
-            self.cwnd += if self.config.gain_in_bytes { libm::floor(gain) } else { gain * self.mss * part };
+            self.cwnd += if self.config.gain_in_bytes { libm::floor(gain) } else { gain * self.segment * part };
         } else if self.config.unsigned_decrease {
             self.cwnd = f64::from(wrapped(self.cwnd as u32, gain, (queueing / 1e6) as i64 / self.config.target_ms as i64));
         } else {
-            let change = gain * self.mss - self.cwnd * (queueing / self.target_ns() - 1.0);
-            self.cwnd = (self.cwnd + change.max(-self.cwnd / 2.0) * part.min(1.0)).max(FREEZE * self.mss);
+            let change = gain * self.segment - self.cwnd * (queueing / self.target_ns() - 1.0);
+            self.cwnd = (self.cwnd + change.max(-self.cwnd / 2.0) * part.min(1.0)).max(FREEZE * self.segment);
         }
         if self.config.threshold_follows && self.cwnd <= self.ssthresh {
             self.ssthresh = (self.cwnd - 1.0).max(0.0);
@@ -205,81 +216,67 @@ fn wrapped(cwnd: u32, gain: f64, quotient: i64) -> u32 {
     cwnd.wrapping_add(decrease.max(cwnd.wrapping_neg() / 2))
 }
 
-impl Replica for Published {
-    fn on_ack_beside(&mut self, ack: &Ack, _: &Beside) {
-        self.catch_up(ack.now);
-        self.observe(ack);
-        if self.recovering && !ack.in_recovery && self.ssthresh.is_finite() {
-            self.cwnd = self.ssthresh;
-        }
-        self.recovering = ack.in_recovery;
-        if ack.in_recovery || ack.no_growth {
-            return;
-        }
-        self.may_slow_start |= self.cwnd <= self.mss;
-        self.time_next_slowdown(ack.now);
+impl Published {
+    fn grow(&mut self, now: Time, segments: u32) {
+        self.may_slow_start |= self.cwnd <= self.segment;
+        self.time_next_slowdown(now);
         let exit = if self.config.whole_three_quarters { 0.0 } else { 0.75 * self.target_ns() };
         let slow = self.cwnd <= self.ssthresh && self.may_slow_start;
         match self.frozen {
             _ if slow && self.initial && self.queueing_ns() <= exit => self.slow_start(),
             Some(end) if slow && !self.initial => {
-                if ack.now > end {
+                if now > end {
                     self.slow_start();
                     self.frozen = self.frozen.filter(|_| !self.config.one_step_ramp);
                 }
             }
-            None if slow && !self.initial => self.avoid(ack),
+            None if slow && !self.initial => self.avoid(segments),
             _ => {
                 self.may_slow_start = false;
                 self.frozen = self.frozen.filter(|_| self.config.one_step_ramp);
                 if self.initial {
-                    self.leave_initial_slow_start(ack.now);
+                    self.leave_initial_slow_start(now);
                 }
-                self.avoid(ack);
+                self.avoid(segments);
             }
         }
     }
 }
 
-impl Controller for Published {
-    fn on_ack(&mut self, ack: &Ack) {
-        self.on_ack_beside(ack, &Beside::default());
+impl CongestionOps for Published {
+    fn pkts_acked(&mut self, tcb: &mut SocketState, _: u32, rtt: Span) {
+        self.adopt(tcb);
+        self.observe(tcb, rtt);
+        self.publish(tcb);
+    }
+
+    fn increase_window(&mut self, tcb: &mut SocketState, segments: u32) {
+        self.adopt(tcb);
+        self.grow(tcb.now, segments);
+        self.publish(tcb);
     }
 
     /// ns-3's NewReno, which the published class inherits from.
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.catch_up(event.now);
-        let timeout = event.cause == Cause::Timeout;
-        // After a loss its base takes what is still out (`BytesInFlight` once the scoreboard was updated), before a timeout all that was.
-        let gone = if timeout { 0.0 } else { event.lost as f64 + self.mss };
-        self.ssthresh = ((event.in_flight as f64 - gone) / 2.0).max(2.0 * self.mss);
-        self.cwnd = if timeout { self.mss } else { self.ssthresh };
-        self.recovering = false;
+    fn get_ss_thresh(&mut self, tcb: &SocketState, bytes_in_flight: u32) -> u32 {
+        self.adopt(tcb);
+        NewReno::half(tcb, bytes_in_flight)
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
-        self.catch_up(restart.now);
+    fn cwnd_event(&mut self, tcb: &mut SocketState, _: Event) {
+        self.adopt(tcb);
+        self.publish(tcb);
     }
 
-    fn on_mss(&mut self, mss: u32) {
-        self.mss = f64::from(mss);
+    fn delays(&self) -> (Option<Span>, Option<Span>) {
+        (self.base.min().map(|ns| Span::from_nanos(ns as u64)), Some(Span::from_nanos(self.queueing_ns() as u64)))
     }
 
-    fn cwnd(&self) -> u64 {
-        (self.cwnd as u64).max(1)
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        let phase = match (self.initial, self.frozen) {
+    fn phase(&self) -> Option<&'static str> {
+        Some(match (self.initial, self.frozen) {
             (true, _) => "slow_start",
             (false, Some(_)) => "slowdown",
             (false, None) => "avoidance",
-        };
-        Snapshot {
-            base_delay: self.base.min().map(|ns| Span::from_nanos(ns as u64)),
-            queueing_delay: Some(Span::from_nanos(self.queueing_ns() as u64)),
-            ..Snapshot::of(self.cwnd(), self.ssthresh, phase)
-        }
+        })
     }
 }
 

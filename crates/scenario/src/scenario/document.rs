@@ -47,7 +47,7 @@ fn the_document_has_every_key_and_no_other() {
         ("flows.lab", with(BASE, &format!("{FLOW}lab = {{ wrong = 1 }}"))),
     ];
     for (section, keys) in sections {
-        assert!(keys.len() > 1, "{section}: {keys:?}");
+        assert!(!keys.is_empty(), "{section}: no keys");
         assert_eq!(documented(section, 0), keys, "section {section} of docs/scenario.md (left), schema (right)");
     }
 }

@@ -269,25 +269,12 @@ pub enum Recovery {
     Newreno,
 }
 
-/// What only ns-3.37's socket has. The switches are there to show what each of its peculiarities does to an algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What only ns-3.37's socket has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ns3 {
     /// `TcpRecoveryOps`.
     pub recovery: Ns3Recovery,
-    /// RTT samples and one-way delays go by the echoed timestamp (RFC 7323), that of the oldest segment acknowledged; otherwise by
-    /// the newest, as in Linux.
-    pub echoed_rtt: bool,
-    /// The algorithm is told the smoothed RTT as the sample; otherwise the sample.
-    pub smoothed_rtt: bool,
-    /// Windows grow only while they are the limit, as by Linux and RFC 7661; ns-3 lets them grow whatever the peer permits.
-    pub validated: bool,
-}
-
-impl Default for Ns3 {
-    fn default() -> Ns3 {
-        Ns3 { recovery: Ns3Recovery::Prr, echoed_rtt: true, smoothed_rtt: true, validated: false }
-    }
 }
 
 /// How ns-3's window falls during a recovery.

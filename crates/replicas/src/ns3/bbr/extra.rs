@@ -2,8 +2,6 @@
 
 use lowtide_units::Time;
 
-use lowtide_cc::Ack;
-
 /// `ExtraAckedRttWindowLength`.
 const EXTRA_ROUNDS: u32 = 5;
 /// `AckEpochAckedResetThresh`, in bytes.
@@ -29,7 +27,7 @@ impl Extra {
         (self.epoch_start, self.epoch_acked) = (now, 0);
     }
 
-    pub(super) fn update(&mut self, ack: &Ack, round_start: bool, rate_bps: u64, cwnd: u32) {
+    pub(super) fn update(&mut self, now: Time, acked_sacked: u32, round_start: bool, rate_bps: u64, cwnd: u32) {
         if round_start {
             self.rounds += 1;
             if self.rounds >= EXTRA_ROUNDS {
@@ -37,12 +35,12 @@ impl Extra {
                 self.most[self.filling] = 0;
             }
         }
-        let whole_seconds = ack.now.since(self.epoch_start).nanos() / 1_000_000_000;
+        let whole_seconds = now.since(self.epoch_start).nanos() / 1_000_000_000;
         let mut expected = rate_bps * whole_seconds / 8;
-        if self.epoch_acked <= expected || self.epoch_acked + ack.acked >= EPOCH_BYTES {
-            (self.epoch_acked, self.epoch_start, expected) = (0, ack.now, 0);
+        if self.epoch_acked <= expected || self.epoch_acked + u64::from(acked_sacked) >= EPOCH_BYTES {
+            (self.epoch_acked, self.epoch_start, expected) = (0, now, 0);
         }
-        self.epoch_acked += ack.acked;
+        self.epoch_acked += u64::from(acked_sacked);
         let extra = (self.epoch_acked - expected).min(u64::from(cwnd));
         self.most[self.filling] = self.most[self.filling].max(extra);
     }

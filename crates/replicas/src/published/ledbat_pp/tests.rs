@@ -4,38 +4,62 @@ use super::*;
 
 const MSS: f64 = 1340.0;
 
-fn flow(config: Config) -> Published {
-    Published::new(config, &Start { mss: 1340, ..Start::default() })
+/// A flow at its initial window and its socket.
+struct Pair {
+    flow: Published,
+    tcb: SocketState,
+}
+
+impl Pair {
+    fn new(config: Config) -> Pair {
+        let tcb = SocketState::new(&lowtide_cc::Start { mss: 1340, ..lowtide_cc::Start::default() });
+        let mut flow = Published::new(config);
+        flow.adopt(&tcb);
+        Pair { flow, tcb }
+    }
+
+    /// In congestion avoidance at a window, a base of 140 ms and a queue.
+    fn avoiding(config: Config, cwnd: f64, queue_ms: f64) -> Pair {
+        let mut pair = Pair::new(config);
+        let flow = &mut pair.flow;
+        flow.base.update(Time::ZERO, 140_000_000);
+        for _ in 0..FILTER {
+            flow.current.push(Time::ZERO, ((140.0 + queue_ms) * 1e6) as i64);
+        }
+        (flow.initial, flow.may_slow_start) = (false, false);
+        pair.set(cwnd, 0.0);
+        pair
+    }
+
+    fn set(&mut self, cwnd: f64, ssthresh: f64) {
+        (self.flow.cwnd, self.flow.ssthresh) = (cwnd, ssthresh);
+        self.flow.publish(&mut self.tcb);
+    }
+
+    /// Two segments acknowledged at `at` ms; the RTT is `rtt_ms`.
+    fn ack(&mut self, at: u64, rtt_ms: f64) {
+        self.duplicate(at, rtt_ms);
+        self.flow.increase_window(&mut self.tcb, 2);
+    }
+
+    /// An acknowledgement on which the socket lets nothing grow.
+    fn duplicate(&mut self, at: u64, rtt_ms: f64) {
+        self.tcb.now = ms(at);
+        self.flow.pkts_acked(&mut self.tcb, 1, Span::from_millis_f64(rtt_ms));
+    }
 }
 
 fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-/// Two segments acknowledged at `at` ms; smoothed and raw RTT are `rtt_ms`.
-fn ack(at: u64, rtt_ms: f64) -> Ack {
-    let rtt = Span::from_millis_f64(rtt_ms);
-    Ack { now: ms(at), acked: 2680, in_flight: 2680, rtt: Some(rtt), srtt: rtt, cwnd_limited: true, ..Ack::default() }
-}
-
-/// In congestion avoidance at a window, a base of 140 ms and a queue.
-fn avoiding(config: Config, cwnd: f64, queue_ms: f64) -> Published {
-    let mut flow = flow(config);
-    flow.base.update(Time::ZERO, 140_000_000);
-    for _ in 0..FILTER {
-        flow.current.push(Time::ZERO, ((140.0 + queue_ms) * 1e6) as i64);
-    }
-    flow.initial = false;
-    flow.may_slow_start = false;
-    (flow.cwnd, flow.ssthresh) = (cwnd, 0.0);
-    flow
-}
-
 /// The change that one acknowledgement makes at a queue of `queue_ms`.
 fn change(config: Config, cwnd: f64, queue_ms: f64) -> f64 {
-    let mut flow = avoiding(config, cwnd, queue_ms);
-    flow.on_ack(&ack(1, 140.0 + queue_ms));
-    flow.cwnd - cwnd
+    let mut pair = Pair::avoiding(config, cwnd, queue_ms);
+    // The delays stand; what the echo would say is not asked.
+    pair.tcb.now = ms(1);
+    pair.flow.increase_window(&mut pair.tcb, 2);
+    pair.flow.cwnd - cwnd
 }
 
 fn without(fault: impl Fn(&mut Config)) -> Config {
@@ -56,7 +80,7 @@ fn one_byte_an_acknowledgement_whatever_the_base() {
 fn mixed_units_make_the_gain_one() {
     for (base_ms, divisor) in [(5u64, 16.0), (10, 12.0), (60, 2.0), (140, 1.0)] {
         let gain = |config| {
-            let mut flow = flow(config);
+            let mut flow = Pair::new(config).flow;
             flow.base.update(Time::ZERO, (base_ms * 1_000_000) as i64);
             flow.gain()
         };
@@ -86,13 +110,13 @@ fn above_the_target_the_window_wraps() {
 #[test]
 fn slow_start_ends_at_the_first_millisecond_of_queue() {
     let windows = |config, queue_ms: f64| {
-        let mut flow = flow(config);
-        flow.on_ack(&ack(140, 140.0));
-        let first = flow.cwnd;
+        let mut pair = Pair::new(config);
+        pair.ack(140, 140.0);
+        let first = pair.flow.cwnd;
         for n in 0..4 {
-            flow.on_ack(&ack(141 + n, 140.0 + queue_ms));
+            pair.ack(141 + n, 140.0 + queue_ms);
         }
-        (first, flow.cwnd, flow.initial)
+        (first, pair.flow.cwnd, pair.flow.initial)
     };
     assert_eq!(windows(Config::default(), 0.9), (11.0 * MSS, 15.0 * MSS, true), "less than a millisecond is none");
     let (_, last, initial) = windows(Config::default(), 1.0);
@@ -102,77 +126,74 @@ fn slow_start_ends_at_the_first_millisecond_of_queue() {
 }
 
 /// A flow that left slow start at 1000 ms with an RTT of 140 ms: the slowdown is due at 1280 ms.
-fn slowed(config: Config) -> Published {
-    let mut flow = avoiding(config, 26_800.0, 0.0);
-    flow.srtt = Span::from_millis(140);
-    flow.leave_initial_slow_start(ms(1000));
-    flow.on_ack(&ack(1300, 140.0));
-    flow
+fn slowed(config: Config) -> Pair {
+    let mut pair = Pair::avoiding(config, 26_800.0, 0.0);
+    pair.flow.srtt = Span::from_millis(140);
+    pair.flow.leave_initial_slow_start(ms(1000));
+    pair.ack(1300, 140.0);
+    pair
 }
 
 #[test]
 fn a_slowdown_is_two_bytes_until_the_timer_and_one_step_after_it() {
-    let mut flow = slowed(Config::default());
-    assert_eq!((flow.cwnd(), flow.ssthresh), (2, 26_800.0));
-    flow.on_congestion(&Congestion { now: ms(2300), cause: Cause::Timeout, lost: 0, in_flight: 0, srtt: Span::from_millis(140) });
-    assert_eq!((flow.cwnd, flow.ssthresh), (MSS, 2.0 * MSS));
-    flow.on_ack(&ack(2640, 140.0));
-    assert_eq!((flow.cwnd, flow.slowdown_due), (2.0 * MSS, None), "the one step of slow start");
-    flow.on_ack(&ack(2780, 140.0));
-    assert_eq!(flow.cwnd, 2.0 * MSS + 1.0, "then one byte an acknowledgement");
+    let mut pair = slowed(Config::default());
+    assert_eq!((pair.tcb.cwnd, pair.tcb.ssthresh), (2, 26_800));
+    // `ReTxTimeout`.
+    pair.tcb.now = ms(2300);
+    pair.tcb.ssthresh = pair.flow.get_ss_thresh(&pair.tcb, 0);
+    pair.tcb.cwnd = pair.tcb.segment;
+    assert_eq!(pair.tcb.ssthresh, 2 * 1340);
+    pair.ack(2640, 140.0);
+    assert_eq!((pair.flow.cwnd, pair.flow.slowdown_due), (2.0 * MSS, None), "the one step of slow start");
+    pair.ack(2780, 140.0);
+    assert_eq!(pair.flow.cwnd, 2.0 * MSS + 1.0, "then one byte an acknowledgement");
     // It lasted from 1280 to 2780 ms; the next one comes nine times that later.
-    assert_eq!(flow.slowdown_due, Some(ms(2780 + 9 * 1500)));
+    assert_eq!(pair.flow.slowdown_due, Some(ms(2780 + 9 * 1500)));
 }
 
 #[test]
 fn in_segments_a_slowdown_lasts_two_round_trips_and_ramps_back() {
     let config = without(|c| (c.freeze_in_bytes, c.one_step_ramp, c.threshold_follows) = (false, false, false));
-    let mut flow = slowed(config);
-    assert_eq!(flow.cwnd, 2.0 * MSS);
-    flow.on_ack(&ack(1560, 140.0));
-    assert_eq!(flow.cwnd, 2.0 * MSS, "1280 and two round trips");
+    let mut pair = slowed(config);
+    assert_eq!(pair.flow.cwnd, 2.0 * MSS);
+    pair.ack(1560, 140.0);
+    assert_eq!(pair.flow.cwnd, 2.0 * MSS, "1280 and two round trips");
     for n in 1..=18 {
-        flow.on_ack(&ack(1560 + n, 140.0));
-        assert_eq!(flow.cwnd, (2.0 + n as f64) * MSS);
+        pair.ack(1560 + n, 140.0);
+        assert_eq!(pair.flow.cwnd, (2.0 + n as f64) * MSS);
     }
-    flow.on_ack(&ack(1600, 140.0));
-    assert_eq!(flow.slowdown_due, Some(ms(1600 + 9 * 320)));
+    pair.ack(1600, 140.0);
+    assert_eq!(pair.flow.slowdown_due, Some(ms(1600 + 9 * 320)));
 }
 
-/// ns-3's socket ends a recovery at the threshold, which the slowdown has set to the window it took away.
+/// What the socket sets, at a recovery's end or a timeout, is what grows from then on.
 #[test]
-fn a_slowdown_during_a_recovery_ends_with_it() {
-    let mut flow = slowed(Config::default());
-    flow.on_ack(&Ack { in_recovery: true, ..ack(1310, 140.0) });
-    assert_eq!(flow.cwnd(), 2);
-    flow.on_ack(&ack(1320, 140.0));
-    assert_eq!(flow.cwnd, 26_800.0);
-}
-
-/// Two duplicates before a recovery: the socket grows nothing on them.
-#[test]
-fn nothing_grows_where_the_host_says_so() {
-    let mut flow = avoiding(Config::default(), 26_800.0, 0.0);
-    flow.on_ack(&Ack { no_growth: true, ..ack(1, 140.0) });
-    assert_eq!(flow.cwnd, 26_800.0);
+fn what_the_socket_sets_counts() {
+    let mut pair = Pair::avoiding(Config::default(), 26_800.0, 0.0);
+    pair.duplicate(1, 140.0);
+    assert_eq!(pair.flow.cwnd, 26_800.0, "nothing grows on a duplicate");
+    pair.tcb.cwnd = 13_400;
+    pair.ack(2, 140.0);
+    assert_eq!(pair.tcb.cwnd, 13_401);
 }
 
 #[test]
 fn the_threshold_follows_the_window_down() {
     for (follows, threshold) in [(true, 26_800.0), (false, 50_000.0)] {
-        let mut flow = avoiding(without(|c| c.threshold_follows = follows), 26_800.0, 0.0);
-        flow.ssthresh = 50_000.0;
-        flow.on_ack(&ack(1, 140.0));
-        assert_eq!((flow.cwnd, flow.ssthresh), (26_801.0, threshold));
+        let mut pair = Pair::avoiding(without(|c| c.threshold_follows = follows), 26_800.0, 0.0);
+        pair.set(26_800.0, 50_000.0);
+        pair.ack(1, 140.0);
+        assert_eq!((pair.flow.cwnd, pair.flow.ssthresh), (26_801.0, threshold));
     }
 }
 
 #[test]
 fn delays_are_the_smoothed_rtt_in_whole_milliseconds() {
     let seen = |config| {
-        let mut flow = flow(config);
-        flow.observe(&Ack { rtt: Some(Span::from_micros(150_700)), srtt: Span::from_micros(141_900), ..ack(1, 0.0) });
-        flow.base.min()
+        let mut pair = Pair::new(config);
+        (pair.tcb.now, pair.tcb.timestamp_echo) = (Time::from_nanos(350_700_000), 200);
+        pair.flow.observe(&pair.tcb, Span::from_micros(141_900));
+        pair.flow.base.min()
     };
     assert_eq!(seen(Config::default()), Some(141_000_000));
     assert_eq!(seen(without(|c| c.smoothed_delay = false)), Some(150_700_000));

@@ -1,8 +1,6 @@
 //! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation): the connection's delivery clock, copied
 //! into each segment when it is sent. Knows nothing of sequence numbers.
 
-pub mod ns3;
-
 use lowtide_cc::RateSample;
 use lowtide_units::{Span, Time};
 
@@ -40,11 +38,6 @@ impl DeliveryClock {
     /// Bytes delivered so far.
     pub fn delivered(&self) -> u64 {
         self.delivered
-    }
-
-    /// Bytes declared lost so far.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Stamps a segment of `len` bytes leaving with `in_flight` bytes before it.

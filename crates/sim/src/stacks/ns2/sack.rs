@@ -58,8 +58,6 @@ pub struct Scoreboard {
     lost: u32,
     /// ns-3's counts, if they are kept.
     ghosts: Option<Ghosts>,
-    /// No segment below this is in flight for the first time.
-    untouched_from: u32,
     /// SACKed runs `[from, to)` in ascending order, disjoint and not touching.
     runs: Vec<(u32, u32)>,
     /// No segment below this is `Lost`.
@@ -82,7 +80,6 @@ impl Default for Scoreboard {
             sacked: 0,
             lost: 0,
             ghosts: None,
-            untouched_from: 0,
             runs: Vec::new(),
             lost_from: 0,
             notes: None,
@@ -117,11 +114,6 @@ impl Scoreboard {
     /// The next new segment.
     pub fn nxt(&self) -> u32 {
         self.nxt
-    }
-
-    /// Bytes in flight: sent, not delivered, not given up.
-    pub fn in_flight(&self) -> u64 {
-        self.in_flight
     }
 
     /// Segments in flight.
@@ -451,13 +443,11 @@ mod tests {
                 }
                 let count = |state| (b.una()..b.nxt()).filter(|&s| b.segment(s).state == state).count() as u32;
                 prop_assert_eq!(count(State::InFlight), b.in_flight_segments());
-                prop_assert_eq!(b.in_flight(), u64::from(b.in_flight_segments()) * 1000);
+                prop_assert_eq!(b.in_flight, u64::from(b.in_flight_segments()) * 1000);
                 let listed: Vec<u32> = std::iter::successors(b.oldest_in_flight(), |&s| Some(b.segment(s).later).filter(|&l| l != NONE)).collect();
                 prop_assert_eq!(listed.len() as u32, b.in_flight_segments());
                 prop_assert!(listed.windows(2).all(|w| b.segment(w[0]).order < b.segment(w[1]).order));
                 prop_assert_eq!((count(State::Sacked), count(State::Lost)), (b.sacked, b.lost));
-                let lost_out = (b.una()..b.nxt()).filter(|&s| ghosts && b.segment(s).is_lost_in_ns3()).count() as u64;
-                prop_assert_eq!(b.lost_out(), lost_out * 1000);
                 prop_assert!(b.runs.windows(2).all(|w| w[0].1 < w[1].0));
             }
             let told = delivered.len();

@@ -3,7 +3,6 @@
 
 mod ack;
 mod config;
-mod ns3;
 mod recovery;
 
 pub use config::{Detection, Reduction, SenderConfig};
@@ -18,7 +17,6 @@ use super::pace::{Pacer, host_rate};
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rate::DeliveryClock;
-use super::rate::ns3::Sampler;
 use super::rto::RtoEstimator;
 use super::sack::Scoreboard;
 use super::undo::Undo;
@@ -61,8 +59,6 @@ pub struct Sender {
     cc: Box<dyn Replica>,
     board: Scoreboard,
     clock: DeliveryClock,
-    /// ns-3's, for those who answer for their window alone.
-    sampler: Option<Box<Sampler>>,
     rack: Rack,
     rto: RtoEstimator,
     pacer: Pacer,
@@ -101,7 +97,6 @@ pub struct Sender {
     latest_rtt: Option<Span>,
     owd: Option<i64>,
     echo_age: Option<Span>,
-    sample: Option<lowtide_replicas::ns3::socket::SocketSample>,
     stats: SenderStats,
 }
 
@@ -116,14 +111,12 @@ impl Sender {
         if config.ghosts {
             board.keep_ghosts();
         }
-        let sampler = (config.ghosts && cc.recovery() == Recovery::Own).then(|| Box::new(Sampler::new(handshake)));
         Sender {
             config,
             flow,
             cc,
             board,
             clock: DeliveryClock::default(),
-            sampler,
             rack: Rack::default(),
             rto,
             pacer: if config.ghosts { Pacer::of_ns3(config.group) } else { Pacer::new(config.group) },
@@ -154,7 +147,6 @@ impl Sender {
             latest_rtt: None,
             owd: None,
             echo_age: None,
-            sample: None,
             stats: SenderStats::default(),
         }
     }
@@ -234,7 +226,7 @@ impl Sender {
         self.wait = None;
         let window = self.window();
         let pipe = self.in_flight();
-        let again = self.board.next_lost().or_else(|| self.untouched());
+        let again = self.board.next_lost();
         let len = again.map_or_else(|| self.next_len(), |seq| self.board.segment(seq).len);
         if std::mem::take(&mut self.probe) {
             return self.send_probe(now);
@@ -253,9 +245,7 @@ impl Sender {
         let fast = std::mem::take(&mut self.fast) && again.is_some();
         let full = pipe + u64::from(len) > window && !fast;
         if full {
-            let verdict = if self.config.stalls {
-                self.stall(pipe, now)
-            } else if window < u64::from(len) {
+            let verdict = if window < u64::from(len) {
                 self.pacer.below_one_segment(now, window, u64::from(self.config.mss), self.rto.srtt(), pipe == 0)
             } else {
                 Err(None)
@@ -271,9 +261,6 @@ impl Sender {
             self.wait = Some(self.pacer.next());
             self.used.note(self.board.una(), self.board.nxt(), self.board.in_flight_segments(), pipe + 2 * u64::from(len) > window);
             return None;
-        }
-        if pipe == 0 && !fast {
-            self.restart_of_ns3(now);
         }
         Some(self.send(again, len, now))
     }
@@ -321,10 +308,7 @@ impl Sender {
         {
             self.cc.on_restart(&Restart { now, idle: now.since(since), rto: self.rto.rto() });
         }
-        let mut stamp = self.clock.stamp(now, pipe, u64::from(len));
-        if let Some(sampler) = &mut self.sampler {
-            sampler.on_sent(&mut stamp, pipe == 0);
-        }
+        let stamp = self.clock.stamp(now, pipe, u64::from(len));
         let seq = match again {
             Some(seq) => {
                 self.stats.retransmits += 1;

@@ -1,73 +1,27 @@
-//! Both ends of a connection over a path that delays by a fixed time and drops what the test says (spec K, "Tests").
+//! Both ends over a path that delays by a fixed time and drops what a test says, step by step from `tcp-socket-base.cc`. The records of
+//! `crates/sim/tests/ns3` compare whole runs.
 
 use std::collections::VecDeque;
 
-use lowtide_cc::{Ack, Cause, Congestion, Controller, Snapshot};
+use lowtide_cc::Start;
 use lowtide_net::Ecn;
+use lowtide_replicas::ns3::reno::NewReno;
+use lowtide_replicas::ns3::socket::State;
 use lowtide_units::{Rate, Span, Time};
 
 use super::receiver::{Receiver, ReceiverConfig};
-use super::rto::RtoProfile;
-use super::sender::{Detection, Sender, SenderConfig};
+use super::recovery::RecoveryOps;
+use super::socket::{Socket, SocketConfig};
 use crate::packet::Packet;
 
-const MSS: u32 = 1448;
-
-/// A Reno of ten lines, so that these tests depend on no algorithm of `cc`.
-#[derive(Debug)]
-struct Reno {
-    cwnd: f64,
-    ssthresh: f64,
-    per_ack: bool,
-}
-
-impl lowtide_replicas::Replica for Reno {
-    fn on_ack_beside(&mut self, ack: &Ack, _: &lowtide_replicas::Beside) {
-        self.on_ack(ack);
-    }
-
-    fn on_repaired(&mut self, most: u64) {
-        self.cwnd = self.ssthresh.min(most as f64);
-    }
-}
-
-impl Controller for Reno {
-    fn on_ack(&mut self, ack: &Ack) {
-        if ack.in_recovery || !ack.may_grow(self.cwnd as u64, self.cwnd < self.ssthresh) {
-            return;
-        }
-        let acked = if self.per_ack { f64::from(MSS).min(ack.acked as f64) } else { ack.acked as f64 };
-        self.cwnd += if self.cwnd < self.ssthresh { acked } else { f64::from(MSS) * acked / self.cwnd };
-    }
-
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.ssthresh = (event.in_flight as f64 / 2.0).max(2.0 * f64::from(MSS));
-        self.cwnd = if event.cause == Cause::Timeout { f64::from(MSS) } else { self.ssthresh };
-    }
-
-    fn on_restart(&mut self, restart: &lowtide_cc::Restart) {
-        if restart.idle > restart.rto {
-            self.cwnd = self.cwnd.min(10.0 * f64::from(MSS));
-        }
-    }
-
-    fn on_mss(&mut self, _mss: u32) {}
-
-    fn cwnd(&self) -> u64 {
-        self.cwnd as u64
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        Snapshot { cwnd: self.cwnd as u64, ..Snapshot::default() }
-    }
-}
+const SEGMENT: u32 = 1448;
+const RTT: Span = Span::from_millis(40);
 
 /// A connection over a path of a rate and a delay, without limit of queue.
 struct Pair {
-    sender: Sender,
+    socket: Socket,
     receiver: Receiver,
     now: Time,
-    rtt: Span,
     rate: Option<Rate>,
     free: Time,
     data: VecDeque<(Time, Packet)>,
@@ -76,21 +30,29 @@ struct Pair {
     /// Transmissions to drop, counted from zero; and a segment whose first `.1` transmissions are dropped.
     drop: Vec<usize>,
     drop_segment: (u32, u32),
-    /// What would arrive between these arrives at the second.
-    stall: (Time, Time),
     /// Segments below are marked on the way.
     marked: u32,
 }
 
 impl Pair {
-    fn new(config: SenderConfig, cwnd: f64, ssthresh: f64) -> Pair {
-        let cc = Box::new(Reno { cwnd: cwnd * f64::from(MSS), ssthresh: ssthresh * f64::from(MSS), per_ack: false });
-        let sack = !config.detection.counts_duplicates();
+    fn new(segments: u64, recovery: RecoveryOps) -> Pair {
+        let config = SocketConfig { segment: SEGMENT, recovery, min_rto: Span::from_secs(1), snd_buf: 1 << 30, pacing: false, ecn: true };
+        let start = Start { mss: SEGMENT, handshake_rtt: Some(RTT), ..Start::default() };
+        let mut socket = Socket::new(0, config, Box::new(NewReno), &start, 1 << 30);
+        socket.write(segments * u64::from(SEGMENT));
+        let receiver = ReceiverConfig {
+            segment: SEGMENT,
+            del_ack_max_count: 1,
+            del_ack_timeout: Span::from_millis(200),
+            rcv_buf: 1 << 30,
+            scale: 14,
+            ecn: true,
+            dctcp: false,
+        };
         Pair {
-            sender: Sender::new(0, config, cc, None, 1 << 40),
-            receiver: Receiver::new(0, ReceiverConfig { every: 1, sack, ..ReceiverConfig::linux(MSS) }),
+            socket,
+            receiver: Receiver::new(0, receiver),
             now: Time::ZERO,
-            rtt: Span::from_millis(40),
             rate: None,
             free: Time::ZERO,
             data: VecDeque::new(),
@@ -98,19 +60,12 @@ impl Pair {
             sent: Vec::new(),
             drop: Vec::new(),
             drop_segment: (0, 0),
-            stall: (Time::ZERO, Time::ZERO),
             marked: 0,
         }
     }
 
-    fn bulk(config: SenderConfig) -> Pair {
-        let mut pair = Pair::new(config, 10.0, 1e6);
-        pair.sender.write(u64::MAX);
-        pair
-    }
-
     fn flush(&mut self) {
-        while let Some(mut packet) = self.sender.poll(self.now) {
+        while let Some(mut packet) = self.socket.poll(self.now) {
             if packet.seq < self.marked {
                 packet.ecn = Ecn::Ce;
             }
@@ -118,47 +73,33 @@ impl Pair {
             self.sent.push((self.now, packet.seq));
             if packet.seq == self.drop_segment.0 && self.drop_segment.1 > 0 {
                 self.drop_segment.1 -= 1;
-                continue;
+            } else if !self.drop.contains(&number) {
+                let departs = self.rate.map_or(self.now, |rate| self.free.max(self.now) + rate.time_for(u64::from(packet.size)));
+                self.free = departs;
+                self.data.push_back((departs + RTT / 2, packet));
             }
-            if self.drop.binary_search(&number).is_ok() {
-                continue;
-            }
-            let departs = match self.rate {
-                Some(rate) => self.free.max(self.now) + rate.time_for(u64::from(packet.size)),
-                None => self.now,
-            };
-            self.free = departs;
-            let arrives = departs + self.rtt / 2;
-            let stalled = (self.stall.0..self.stall.1).contains(&arrives);
-            self.data.push_back((if stalled { self.stall.1 } else { arrives }, packet));
         }
     }
 
-    fn run(&mut self, until: Time) {
+    fn run(&mut self, until_ms: u64) {
         self.flush();
         loop {
-            let timer = self.sender.deadline().into_iter().chain(self.receiver.deadline());
-            let next = timer.chain(self.data.front().map(|d| d.0)).chain(self.acks.front().map(|a| a.0)).min();
-            let Some(next) = next.filter(|&at| at <= until) else { break };
-            self.now = next.max(self.now);
-            self.step();
-        }
-        self.now = until;
-    }
-
-    fn step(&mut self) {
-        if self.data.front().is_some_and(|d| d.0 <= self.now) {
-            let (_, packet) = self.data.pop_front().expect("just seen");
-            let ack = self.receiver.on_data(&packet, self.now);
-            self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
-        } else if self.acks.front().is_some_and(|a| a.0 <= self.now) {
-            let (_, ack) = self.acks.pop_front().expect("just seen");
-            self.sender.on_ack(&ack, self.now);
-            self.flush();
-        } else {
-            let ack = self.receiver.on_timer(self.now);
-            self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
-            self.sender.on_timer(self.now);
+            let timers = self.socket.deadline().into_iter().chain(self.receiver.deadline());
+            let next = timers.chain(self.data.front().map(|d| d.0)).chain(self.acks.front().map(|a| a.0)).min();
+            let Some(next) = next.filter(|at| *at <= Time::from_millis(until_ms)) else { return };
+            self.now = next;
+            if self.data.front().is_some_and(|d| d.0 <= self.now) {
+                let (_, packet) = self.data.pop_front().expect("just seen");
+                let ack = self.receiver.on_data(&packet, self.now);
+                self.acks.extend(ack.map(|ack| (self.now + RTT / 2, ack)));
+            } else if self.acks.front().is_some_and(|a| a.0 <= self.now) {
+                let (_, ack) = self.acks.pop_front().expect("just seen");
+                self.socket.on_ack(&ack, self.now);
+            } else {
+                let ack = self.receiver.on_timer(self.now);
+                self.acks.extend(ack.map(|ack| (self.now + RTT / 2, ack)));
+                self.socket.on_timer(self.now);
+            }
             self.flush();
         }
     }
@@ -168,38 +109,78 @@ impl Pair {
     }
 }
 
-fn with(detection: Detection) -> SenderConfig {
-    SenderConfig { detection, tlp: false, ..SenderConfig::linux(MSS) }
+/// Three duplicates repair the first hole; the next ones leave one segment for two acknowledgements.
+#[test]
+fn a_loss_is_repaired_by_the_third_duplicate() {
+    let mut pair = Pair::new(60, RecoveryOps::prr());
+    pair.drop = vec![10];
+    pair.run(79);
+    assert_eq!(pair.times_of(10), [40]);
+    pair.run(5000);
+    assert_eq!(pair.times_of(10), [40, 80]);
+    assert!(pair.socket.is_done());
+    let stats = pair.socket.stats();
+    assert_eq!((stats.episodes, stats.timeouts, stats.retransmits), (1, 0, 1));
 }
 
-/// Two holes are repaired a few ms apart, a third one's repair is lost: an impatient timer runs from the first repair.
+/// Two holes are repaired a few ms apart, a third one's repair is lost: the timer runs from the first partial acknowledgement, the impatient
+/// variant of RFC 6582 §4.
 #[test]
-fn an_impatient_timer_runs_from_the_first_partial_acknowledgement() {
-    let expired = |impatient| {
-        let mut pair = Pair::bulk(SenderConfig { impatient, rto: RtoProfile::Rfc, ..with(Detection::Rfc6675) });
-        pair.rate = Some(Rate::from_mbps_f64(20.0));
-        pair.drop = vec![2, 6];
-        pair.drop_segment = (9, 2);
-        pair.run(Time::from_millis(2000));
-        assert_eq!(pair.sender.stats().timeouts, 1, "{:?}", pair.times_of(9));
-        pair.times_of(9)[2]
-    };
-    let (first, last) = (expired(true), expired(false));
-    assert!(first < last && last < first + 40, "{first} {last}");
+fn the_timer_runs_from_the_first_partial_acknowledgement() {
+    let mut pair = Pair::new(200, RecoveryOps::prr());
+    pair.rate = Some(Rate::from_mbps_f64(20.0));
+    pair.drop = vec![2, 6];
+    pair.drop_segment = (9, 2);
+    pair.run(3000);
+    assert_eq!(pair.socket.stats().timeouts, 1);
+    // Sent at 0, its acknowledgements come from 41 ms on; the repair of 2 is acknowledged a round trip later.
+    let times = pair.times_of(9);
+    assert!((1080..1090).contains(&times[2]), "{times:?}");
 }
 
-/// Segment 14 leaves after the reduction and is lost; it is repaired before the recovery ends and all behind it is SACKed. Linux counts it
-/// as the next episode's cause then; in ns-3 only an acknowledgement that SACKs more would begin one.
+/// `ReTxTimeout` doubles the timer and starts over with one segment; after six in a row the connection ends (`DataRetries`).
 #[test]
-fn in_ns3_a_loss_behind_the_recovery_point_may_reduce_nothing() {
-    let episodes = |disorder| {
-        let mut pair = Pair::new(SenderConfig { disorder, ..with(Detection::Rfc6675) }, 10.0, 1e6);
-        pair.sender.write(20 * u64::from(MSS));
-        pair.drop = vec![0, 13, 15];
-        pair.run(Time::from_millis(2000));
-        assert!(pair.sender.is_done() && pair.times_of(14).len() == 2, "{:?}", pair.sent);
-        let stats = pair.sender.stats();
-        (stats.episodes, stats.timeouts)
-    };
-    assert_eq!((episodes(true), episodes(false)), ((1, 0), (2, 0)));
+fn timeouts_double_and_the_seventh_ends_the_connection() {
+    let mut pair = Pair::new(1, RecoveryOps::prr());
+    pair.drop_segment = (0, 100);
+    pair.run(300_000);
+    assert_eq!(pair.times_of(0), [0, 1000, 3000, 7000, 15_000, 31_000, 63_000]);
+    assert!(pair.socket.deadline().is_none() && !pair.socket.is_done());
+}
+
+/// A mark reduces once a window: until something sent after the reduction is acknowledged.
+#[test]
+fn marks_reduce_once_a_window() {
+    let mut pair = Pair::new(200, RecoveryOps::prr());
+    pair.marked = 10;
+    pair.run(45);
+    assert_eq!((pair.socket.stats().episodes, pair.socket.tcb.state), (1, State::Cwr));
+    pair.run(3000);
+    assert_eq!(pair.socket.stats().episodes, 1);
+    assert!(pair.socket.is_done());
+}
+
+/// `TcpClassicRecovery` goes to the threshold at once: half of what is in flight when the third duplicate has come.
+#[test]
+fn the_classic_recovery_stands_at_the_threshold() {
+    let mut pair = Pair::new(60, RecoveryOps::Classic);
+    pair.drop = vec![10];
+    pair.run(82);
+    assert_eq!((pair.socket.tcb.state, pair.socket.tcb.cwnd), (State::Recovery, pair.socket.tcb.ssthresh));
+    assert!((6..=9).contains(&(pair.socket.tcb.cwnd / SEGMENT)), "{}", pair.socket.tcb.cwnd);
+}
+
+/// A window below one segment sends nothing; the timer, which runs although nothing is out, gives one.
+#[test]
+fn a_window_below_a_segment_waits_for_the_timer() {
+    let mut pair = Pair::new(100, RecoveryOps::prr());
+    pair.run(45);
+    pair.socket.tcb.cwnd = 2;
+    pair.data.clear();
+    pair.acks.truncate(1);
+    let before = pair.sent.len();
+    pair.run(900);
+    assert_eq!(pair.sent.len(), before);
+    pair.run(1300);
+    assert!(pair.sent.len() > before && pair.socket.stats().timeouts == 1);
 }

@@ -44,7 +44,6 @@ impl Sender {
     /// An acknowledgement arrives. Afterwards [`poll`](Self::poll).
     pub fn on_ack(&mut self, ack: &Packet, now: Time) {
         let before = self.in_flight();
-        let lost_before = self.board.lost_out();
         let una = self.board.una();
         let by_echo = self.config.echoed_rtt;
         self.owd = Some(if by_echo { self.config.elapsed(ack.echo, ack.sent).nanos() as i64 } else { ack.owd });
@@ -76,9 +75,6 @@ impl Sender {
             None => lost.max(left),
         };
         self.enter_episode(news, u64::from(ack.ce), before, now);
-        if self.sampler.is_some() {
-            self.tell_socket_sample(lost_before, advanced);
-        }
         if delivery.bytes > 0 && !(duplicate && matches!(self.mode, Mode::Open)) {
             // On a path that keeps order a SACK above a hole announces a loss: nothing grows on it (Linux `tcp_may_raise_cwnd`),
             // but that is not asked of those who answer for their window in recovery too (`tcp_cong_control`).
@@ -112,17 +108,13 @@ impl Sender {
     }
 
     fn take_delivered(&mut self, ack: &Packet, now: Time) -> (Delivery, bool) {
-        let Sender { board, rack, min_rtt, undo, config, sampler, .. } = self;
-        let sacks_first = sampler.is_some();
+        let Sender { board, rack, min_rtt, undo, config, .. } = self;
         let mut delivery = Delivery::default();
         let (evidence, mut under_way) = (*undo, false);
         let mut visit = |seq: u32, segment: &Segment| {
             delivery.add(segment);
             delivery.oldest = delivery.oldest.or((seq < ack.seq).then_some(*segment));
             delivery.sacked |= seq >= ack.seq;
-            if let Some(sampler) = sampler {
-                sampler.on_delivered(&segment.stamp, u64::from(segment.len), now);
-            }
             under_way |= !segment.retransmitted && evidence.is_some_and(|undo| undo.was_under_way(segment.order));
             // RFC 8985 §6.2 step 2: an echo from before the retransmission answers the original.
             let of_original = config.undo && segment.retransmitted && ack.echo < segment.stamp.sent;
@@ -130,10 +122,6 @@ impl Sender {
                 rack.on_delivered(seq, segment, now, *min_rtt);
             }
         };
-        if sacks_first {
-            // ns-3's `ReceivedAck`: `ReadOptions` comes before `DiscardUpTo`.
-            ack.sack.iter().filter(|block| block.0 >= ack.seq).for_each(|&(from, to)| board.sack(from, to, &mut visit));
-        }
         board.acknowledge(ack.seq, &mut visit);
         let (mut dsack, mut proven) = (false, false);
         for (n, &(from, to)) in ack.sack.iter().enumerate().filter(|(_, block)| block.0 < block.1) {
@@ -207,13 +195,7 @@ impl Sender {
         let min_rtt = if self.min_rtt == Span::MAX { Span::ZERO } else { self.min_rtt };
         let rate = stamp.and_then(|stamp| self.clock.sample(now, &stamp, min_rtt, false));
         self.stats.acks += 1;
-        let beside = Beside {
-            echo_age: self.echo_age.take(),
-            unlimited: delivery.may_grow && !self.config.validated,
-            repairing: matches!(self.mode, Mode::Timeout),
-            next: Some(self.offset(self.board.nxt())),
-            sample: self.sample.take(),
-        };
+        let beside = Beside { echo_age: self.echo_age.take() };
         let ack = Ack {
             now,
             acked: delivery.bytes,

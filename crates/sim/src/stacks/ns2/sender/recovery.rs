@@ -237,8 +237,7 @@ impl Sender {
     /// Whether a recovery that has not sent the first hole's segment again does so whatever the window says: at its start and at each
     /// partial acknowledgement. By proportional rate reduction it has room for it anyway.
     pub(super) fn repairs_at_once(&self) -> bool {
-        let own = self.sampler.is_some() && matches!(self.mode, Mode::Reducing { loss: true, .. });
-        let recovering = own || matches!(self.mode, Mode::Reducing { way: Way::AtOnce, loss: true });
+        let recovering = matches!(self.mode, Mode::Reducing { way: Way::AtOnce, loss: true });
         let by_sack = self.config.detection == Detection::Rfc6675 && self.board.una() < self.board.nxt();
         recovering && by_sack && !self.board.segment(self.board.una()).repaired
     }
