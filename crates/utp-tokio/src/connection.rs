@@ -34,6 +34,8 @@ pub(crate) struct End {
     pub orphaned: bool,
     /// The port is to look at it.
     pub queued: bool,
+    /// The port knows that its next packet waits for its time.
+    pub paced: bool,
     /// It was accepted and is to be offered to the listener once it is established.
     pub unoffered: bool,
     /// A packet that did not fit the last train.
@@ -51,6 +53,7 @@ impl Member {
             peer_ended: false,
             orphaned: false,
             queued: false,
+            paced: false,
             unoffered: accepted,
             carried: None,
         };

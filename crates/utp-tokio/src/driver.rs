@@ -1,16 +1,17 @@
 //! The task of a port: receives, lets connections send, looks at timers. Ends when nobody holds the port and nothing is left on it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use lowtide_cc::Time;
 use lowtide_utp::Packet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::connection::Member;
+use crate::connection::{End, Member};
 use crate::port::Port;
 use crate::train::Train;
 use crate::udp::Batch;
@@ -34,6 +35,8 @@ struct Driver {
     waiting: VecDeque<Train>,
     /// Connections that could not send for that reason.
     stalled: Vec<Arc<Member>>,
+    /// Connections whose next packet waits for its time, each once.
+    paced: BTreeMap<(Time, usize), Arc<Member>>,
 }
 
 /// However the task ends: a connection and its port know each other, and neither would ever be freed.
@@ -47,8 +50,16 @@ impl Drop for Driver {
 /// Drives `port` until it is over.
 pub(crate) async fn run(port: Arc<Port>) {
     let train = Train::new(port.udp.local(), port.udp.longest_train());
-    let mut driver =
-        Driver { port, batch: Batch::new(), train, wakers: Vec::new(), resets: Vec::new(), waiting: VecDeque::new(), stalled: Vec::new() };
+    let mut driver = Driver {
+        port,
+        batch: Batch::new(),
+        train,
+        wakers: Vec::new(),
+        resets: Vec::new(),
+        waiting: VecDeque::new(),
+        stalled: Vec::new(),
+        paced: BTreeMap::new(),
+    };
     let mut ticks = interval(TICK.min(Duration::from_nanos(driver.port.options.tick.nanos())));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !driver.port.is_over() {
@@ -59,6 +70,7 @@ pub(crate) async fn run(port: Arc<Port>) {
                 driver.receive();
             }
             () = port.wake.notified() => {}
+            () = sleep_until(driver.next_paced()), if !driver.paced.is_empty() => driver.release(),
             _ = ticks.tick() => {
                 port.tick(&mut driver.wakers);
                 driver.wake();
@@ -94,6 +106,27 @@ impl Driver {
             self.wake();
             self.send();
         }
+    }
+
+    fn next_paced(&self) -> Instant {
+        self.paced.keys().next().map_or_else(Instant::now, |&(at, _)| self.port.instant(at))
+    }
+
+    /// Lets those send whose time has come.
+    fn release(&mut self) {
+        let now = self.port.now();
+        while let Some(first) = self.paced.first_entry().filter(|first| first.key().0 <= now) {
+            let member = first.remove();
+            let mut end = member.lock();
+            end.paced = false;
+            self.port.queue(&member, &mut end);
+        }
+    }
+
+    /// Remembers that `member` waits for its time, if it does and is not remembered yet.
+    fn pace(&mut self, member: &Arc<Member>, end: &mut End) {
+        let Some(at) = end.protocol.paced_until().filter(|_| !std::mem::replace(&mut end.paced, true)) else { return };
+        self.paced.insert((at, Arc::as_ptr(member) as usize), Arc::clone(member));
     }
 
     fn wake(&mut self) {
@@ -134,6 +167,7 @@ impl Driver {
                 return;
             }
             let more = end.fill(&mut self.train, self.port.now());
+            self.pace(member, &mut end);
             drop(end);
             if !self.train.is_empty() {
                 self.leave();

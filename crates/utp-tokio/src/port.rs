@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use lowtide_cc::Time;
 use lowtide_utp::{Connection, Kind, Open, Packet, PathMtu, State};
@@ -83,6 +84,11 @@ impl Port {
 
     pub(crate) fn now(&self) -> Time {
         Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// When that is on the runtime's clock.
+    pub(crate) fn instant(&self, at: Time) -> Instant {
+        self.epoch + Duration::from_nanos(at.nanos())
     }
 
     /// The port is to look at a connection, which its caller has locked.

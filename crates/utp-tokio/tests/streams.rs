@@ -186,3 +186,26 @@ async fn a_port_lives_from_its_first_moment() {
         assert!(!socket.is_ended());
     }
 }
+
+/// Controls that pace carry too, and those whose window falls below a packet.
+#[tokio::test]
+async fn controls_that_pace_carry_too() {
+    for control in ["lowtide", "bbr1", "tcp_lp", "ledbat_pp"] {
+        let options = Options { control: control.to_owned(), ..Options::default() };
+        let mut listener = UtpListener::bind("127.0.0.1:0".parse().expect("an address"), options.clone()).expect("loopback");
+        let address = listener.socket().local_addr().expect("bound");
+        let socket = UtpSocket::bind("127.0.0.1:0".parse().expect("an address"), options).expect("loopback");
+        let (ours, theirs) = tokio::join!(socket.connect(address), listener.accept());
+        let (mut ours, mut theirs) = (ours.expect("connected"), theirs.expect("accepted"));
+        let sent: Vec<u8> = (0..300_000u32).map(|n| (n.wrapping_mul(31) >> 3) as u8).collect();
+        let send = async {
+            ours.write_all(&sent).await?;
+            ours.shutdown().await
+        };
+        let mut received = Vec::new();
+        let both = async { tokio::join!(send, theirs.read_to_end(&mut received)) };
+        let (sending, reading) = tokio::time::timeout(Duration::from_secs(30), both).await.expect(control);
+        sending.and(reading.map(drop)).expect("carried");
+        assert!(received == sent, "{control}");
+    }
+}

@@ -44,7 +44,7 @@ struct Life {
     ended: bool,
 }
 
-const CONTROLS: [&str; 6] = ["libutp", "libutp-mod", "ledbat", "ledbat_pp", "cubic", "newreno"];
+const CONTROLS: [&str; 8] = ["libutp", "libutp-mod", "ledbat", "ledbat_pp", "cubic", "newreno", "lowtide", "bbr1"];
 
 impl Life {
     fn new(seed: u64) -> Life {

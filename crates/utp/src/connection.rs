@@ -21,6 +21,7 @@ pub use crate::incoming::Placement;
 use crate::loss::Repairs;
 use crate::mtu::Search;
 use crate::outgoing::Outgoing;
+use crate::pace::Pacer;
 use crate::rto::Timer;
 pub use open::Open;
 pub use report::Report;
@@ -122,6 +123,11 @@ pub struct Connection {
     limited: bool,
     /// When a send was refused last (`last_maxed_out_window`).
     limited_at: Option<Time>,
+    pacer: Pacer,
+    /// A packet is ready and waits for its time.
+    paced: bool,
+    /// Bytes lost that the congestion control was not told of with an acknowledgement yet.
+    lost: u64,
     peer_window: u64,
     zero_window_until: Time,
     /// Bytes that the host has received and not read; the window told last.

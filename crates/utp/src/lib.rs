@@ -12,6 +12,7 @@ mod loss;
 mod mtu;
 mod newest;
 mod outgoing;
+mod pace;
 mod rto;
 mod seq;
 

@@ -28,8 +28,11 @@ pub(crate) struct Sent {
     /// When it left last, and as which of all transmissions: a clock that never stands still.
     pub at: Time,
     pub order: u64,
-    /// Bytes delivered on the connection when it left last.
+    /// Bytes delivered on the connection when it left last, since when they were, and when the packet left that this was known by then
+    /// (draft-cheng-iccrg-delivery-rate-estimation, sec. 3.2: P.delivered, P.delivered_time, P.first_sent_time).
     pub delivered: u64,
+    pub delivered_at: Time,
+    pub first_at: Time,
     /// Given up by a timeout, hence not in flight; leaves again when the window allows.
     pub marked: bool,
     /// Leaves again at once.
@@ -48,6 +51,8 @@ pub(crate) struct Tally {
     pub min_rtt: Option<Span>,
     /// Bytes delivered when the newest of them was sent.
     pub prior_delivered: u64,
+    /// The time in which what was delivered since then was: the longer of sending and acknowledging it.
+    pub interval: Span,
     newest: u64,
 }
 
@@ -59,6 +64,9 @@ pub(crate) struct Outgoing {
     in_flight: u64,
     transmissions: u64,
     delivered: u64,
+    /// When `delivered` grew last, and when the packet left that made it grow.
+    delivered_at: Time,
+    first_at: Time,
     newest: NewestArrival,
     marked: usize,
     queued: usize,
@@ -72,6 +80,8 @@ impl Outgoing {
             in_flight: 0,
             transmissions: 0,
             delivered: 0,
+            delivered_at: Time::ZERO,
+            first_at: Time::ZERO,
             newest: NewestArrival::default(),
             marked: 0,
             queued: 0,
@@ -138,6 +148,8 @@ impl Outgoing {
             at: Time::ZERO,
             order: 0,
             delivered: 0,
+            delivered_at: Time::ZERO,
+            first_at: Time::ZERO,
             marked: false,
             queued: true,
             acked: false,
@@ -180,12 +192,17 @@ impl Outgoing {
     /// Packet `seq` leaves now.
     pub(crate) fn transmit(&mut self, seq: u16, now: Time) -> Option<Sent> {
         self.transmissions += 1;
-        let (order, delivered) = (self.transmissions, self.delivered);
+        if self.in_flight == 0 {
+            // What left before a pause says nothing about the rate.
+            (self.delivered_at, self.first_at) = (now, now);
+        }
+        let (order, delivered, delivered_at, first_at) = (self.transmissions, self.delivered, self.delivered_at, self.first_at);
         let sent = self.get_mut(seq)?;
         let joins = sent.transmissions == 0 || sent.marked;
         let (was_marked, was_queued) = (sent.marked, sent.queued);
         sent.transmissions = sent.transmissions.saturating_add(1);
-        (sent.at, sent.order, sent.delivered, sent.marked, sent.queued) = (now, order, delivered, false, false);
+        (sent.at, sent.order, sent.marked, sent.queued) = (now, order, false, false);
+        (sent.delivered, sent.delivered_at, sent.first_at) = (delivered, delivered_at, first_at);
         let sent = *sent;
         self.in_flight += if joins { u64::from(sent.len) } else { 0 };
         self.marked -= usize::from(was_marked);
@@ -202,6 +219,7 @@ impl Outgoing {
         self.marked -= usize::from(sent.marked);
         self.queued -= usize::from(sent.queued);
         self.delivered += u64::from(sent.len);
+        (self.delivered_at, self.first_at) = (now, self.first_at.max(sent.at));
         self.newest.arrived(sent.order);
         tally.add(&sent, now);
         Some(sent)
@@ -241,6 +259,7 @@ impl Tally {
         if sent.order >= self.newest {
             self.newest = sent.order;
             self.prior_delivered = sent.delivered;
+            self.interval = now.since(sent.delivered_at).max(sent.at.since(sent.first_at));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a packet that arrives does to a connection: its acknowledgement first, then its payload.
 
-use lowtide_cc::{Ack, Cause, Congestion};
+use lowtide_cc::{Ack, Cause, Congestion, RateSample};
 use lowtide_units::{Span, Time};
 
 use super::{Arrival, Connection, Failure, State};
@@ -123,6 +123,7 @@ impl Connection {
         if let Some(sack) = packet.sack {
             let lost = self.repairs.on_sack(&mut self.out, header.ack, sack);
             self.judge_probe(now);
+            self.lost += lost;
             if lost > 0 {
                 self.tell_loss(lost, in_flight, now);
             }
@@ -191,7 +192,7 @@ impl Connection {
         self.cc.on_ack(&Ack {
             now,
             acked: covered.bytes,
-            lost: 0,
+            lost: std::mem::take(&mut self.lost),
             ce: 0,
             in_flight,
             rtt: covered.min_rtt,
@@ -199,12 +200,21 @@ impl Connection {
             owd,
             delivered: self.out.delivered(),
             prior_delivered: covered.prior_delivered,
-            rate: None,
+            rate: self.rate(covered, in_flight),
             cwnd_limited: std::mem::take(&mut self.limited),
             limited_at: self.limited_at,
             in_recovery: false,
             ..Ack::default()
         });
+    }
+
+    /// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation, sec. 3.3); none over less than the RTT, whose packets
+    /// came together.
+    fn rate(&self, covered: &Tally, in_flight: u64) -> Option<RateSample> {
+        let (delivered, interval) = (self.out.delivered().saturating_sub(covered.prior_delivered), covered.interval);
+        let sound = covered.bytes > 0 && interval > Span::ZERO && covered.min_rtt.is_some_and(|rtt| interval >= rtt);
+        let app_limited = self.unsent() == 0;
+        sound.then(|| RateSample { delivered, interval, app_limited, tx_in_flight: in_flight, lost: 0, ack_delayed: false })
     }
 
     /// libutp's order: the acknowledgement grows the window, then a loss halves it.

@@ -1,6 +1,6 @@
 //! What a connection sends and when: repairs at once, the rest as the windows allow, acknowledgements last (libutp `utp_writev`, `flush_packets`).
 
-use lowtide_units::Time;
+use lowtide_units::{Rate, Span, Time};
 
 use super::{Connection, State, Transmit};
 use crate::delay::stamp;
@@ -26,6 +26,7 @@ impl Connection {
     }
 
     fn next_to_send(&mut self, now: Time) -> Option<u16> {
+        self.paced = false;
         if let Some(seq) = self.out.next_queued() {
             return Some(seq);
         }
@@ -35,14 +36,15 @@ impl Connection {
         self.cut(now)
     }
 
-    /// Whether the windows refuse another full packet; that they did, and when, is remembered.
+    /// Whether the windows or the pace refuse another full packet; that the windows did, and when, is remembered.
     fn refuses_packet(&mut self, now: Time) -> bool {
         let refuses = self.out.is_full() || self.out.in_flight() + u64::from(self.packet()) > self.most_in_flight();
         if refuses {
             self.limited = true;
             self.limited_at = Some(now);
         }
-        refuses
+        self.paced = !refuses && self.pacer.waits(now).is_some();
+        refuses || self.paced
     }
 
     /// Makes the next packet of what was written, or the FIN behind it.
@@ -80,7 +82,16 @@ impl Connection {
     }
 
     fn most_in_flight(&self) -> u64 {
-        self.cc.cwnd().min(self.config.send_buffer).min(self.peer_window)
+        // A window smaller than a packet spaces packets out; that of libutp's control reopens with a timeout instead.
+        let least = if self.cc.hears_every_loss() { 0 } else { u64::from(self.packet()) };
+        self.cc.cwnd().max(least).min(self.config.send_buffer).min(self.peer_window)
+    }
+
+    /// What the control wants to be paced at.
+    fn pace(&self) -> Option<Rate> {
+        let (cwnd, srtt) = (self.cc.cwnd(), self.timer.srtt());
+        let small = !self.cc.hears_every_loss() && cwnd < u64::from(self.packet()) && srtt > Span::ZERO;
+        self.cc.pacing_rate().or(small.then(|| Rate::from_bytes_over(cwnd, srtt)))
     }
 
     /// An old packet, which the peer acknowledges if it is there. It has a byte of payload: librqbit-utp takes none without, as did some
@@ -93,6 +104,7 @@ impl Connection {
     fn numbered(&mut self, seq: u16, now: Time) -> Option<Transmit> {
         let sent = self.out.transmit(seq, now)?;
         let again = sent.transmissions > 1;
+        self.pacer.sent(u64::from(sent.len), self.pace(), now);
         self.stats.retransmits += u64::from(again);
         let id = if sent.kind == Kind::Syn { self.ids.0 } else { self.ids.1 };
         let header = Header { kind: sent.kind, connection_id: id, seq, ..self.header(now) };

@@ -11,6 +11,7 @@ use crate::incoming::Incoming;
 use crate::loss::Repairs;
 use crate::mtu::Search;
 use crate::outgoing::Outgoing;
+use crate::pace::Pacer;
 use crate::rto::Timer;
 
 /// The peer's window before it has told one: 255 packets of 1435 bytes.
@@ -63,6 +64,9 @@ impl Connection {
             recover: seq,
             limited: false,
             limited_at: None,
+            pacer: Pacer::default(),
+            paced: false,
+            lost: 0,
             peer_window: FIRST_PEER_WINDOW,
             zero_window_until: now,
             unread: 0,

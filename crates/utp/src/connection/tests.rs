@@ -1,5 +1,6 @@
 //! Two ends and a path between them that loses, delays, reorders and repeats as told.
 
+mod pacing;
 mod pair;
 mod reports;
 

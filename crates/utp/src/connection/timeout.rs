@@ -21,9 +21,15 @@ const DOUBTED: u32 = 3;
 const PROBE_WINDOW: u64 = 1435;
 
 impl Connection {
-    /// When [`on_timer`](Connection::on_timer) is due: one tick after the host was last active.
+    /// When [`on_timer`](Connection::on_timer) is due: one tick after the host was last active, or when the pace lets a packet leave.
     pub fn deadline(&self) -> Option<Time> {
-        (!self.is_over()).then(|| self.woken + self.config.tick)
+        let tick = self.woken + self.config.tick;
+        (!self.is_over()).then(|| self.paced_until().map_or(tick, |at| at.min(tick)))
+    }
+
+    /// When a packet that waits for nothing but its time may leave.
+    pub fn paced_until(&self) -> Option<Time> {
+        self.pacer.waits(Time::ZERO).filter(|_| self.paced && !self.is_over())
     }
 
     /// Whether [`on_timer`](Connection::on_timer) would look at the timers now, for hosts that look at many connections.
