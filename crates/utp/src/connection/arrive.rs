@@ -214,7 +214,7 @@ impl Connection {
         let (delivered, interval) = (self.out.delivered().saturating_sub(covered.prior_delivered), covered.interval);
         let sound = covered.bytes > 0 && interval > Span::ZERO && covered.min_rtt.is_some_and(|rtt| interval >= rtt);
         let app_limited = self.unsent() == 0;
-        sound.then(|| RateSample { delivered, interval, app_limited, tx_in_flight: in_flight, lost: 0, ack_delayed: false })
+        sound.then_some(RateSample { delivered, interval, app_limited, tx_in_flight: in_flight, lost: 0, ack_delayed: false })
     }
 
     /// libutp's order: the acknowledgement grows the window, then a loss halves it.
