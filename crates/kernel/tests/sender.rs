@@ -165,7 +165,7 @@ fn random_life(seed: u64, slowdowns: &mut u64) -> (f64, bool) {
             1 => pair.congestion(now, Cause::Ecn, window),
             2 => pair.congestion(now, Cause::Timeout, window),
             3 => {
-                now += rng.random_range(0..2_000 * MS);
+                now += rng.random_range(0..900_000 * MS);
                 pair.restart(now);
             }
             4 => pair.undo(now),
@@ -190,7 +190,7 @@ fn a_flow_alone_does_what_the_reference_does_in_ten_thousand_random_lives() {
     }
     assert!(slowdowns > 10_000, "{slowdowns}: they must be among what is compared");
     assert!(worst.0 < 1.0, "seed {}: {} segments", worst.1, worst.0);
-    assert!(apart < 10, "{apart} lives were in different phases: more than ties explain");
+    assert_eq!(apart, 0, "lives were in different phases");
 }
 
 /// iperf3's first connection says what is to come, gets an answer and is silent. The second one's freeze must not wait for it.

@@ -14,6 +14,8 @@ pub const FIRST_SLOWDOWN_RTTS: u64 = 2;
 pub const SLOWDOWN_INTERVAL_FACTOR: u64 = 9;
 /// A receiver's sender that has nothing to drain ends the drain after this many RTTs.
 const DRAIN_RTTS: u64 = 4;
+/// The most that a window can be of its floor (RFC 7323 §2.3); twin of the bound in `ledbat_pp_ramp_rtts`.
+const LARGEST_RATIO: f64 = (1u64 << 30) as f64;
 
 impl LedbatPp {
     /// Slowdowns fall due and freezes end by time. True if a slowdown starts here.
@@ -95,9 +97,11 @@ impl LedbatPp {
         }
     }
 
-    /// A flow that does not use its window would never reach the old one: it gives up after twice the time it should take.
+    /// A flow that does not use its window would never reach the old one: it gives up after twice the time it should take. An undo may have
+    /// given back a threshold without bound: no window is 2^30 times the floor.
     fn is_overdue(&self, ack: &Ack) -> bool {
-        let expected = libm::log(self.ssthresh / self.floor()).max(1.0) / libm::log(1.0 + self.gain());
+        let ratio = (self.ssthresh / self.floor()).min(LARGEST_RATIO);
+        let expected = libm::log(ratio).max(1.0) / libm::log(1.0 + self.gain());
         ack.now.since(self.slowdown_start) > ack.srtt.mul_f64(2.0 * expected + FREEZE_RTTS as f64)
     }
 }
