@@ -8,6 +8,7 @@ use proptest::prelude::*;
 enum Event {
     Ack { after_us: u64, segments: u64, rtt_us: u64, limited: bool, recovery: bool, ce: bool, sample: bool },
     Congestion(Cause),
+    FurtherTimeout,
     Restart { idle_ms: u64 },
     Undo,
     Mss(u32),
@@ -18,6 +19,7 @@ fn event() -> impl Strategy<Value = Event> {
         40 => (1u64..200_000, 1u64..64, 100u64..1_000_000, any::<bool>(), prop::bool::weighted(0.1), prop::bool::weighted(0.05), prop::bool::weighted(0.9))
             .prop_map(|(after_us, segments, rtt_us, limited, recovery, ce, sample)| Event::Ack { after_us, segments, rtt_us, limited, recovery, ce, sample }),
         2 => prop_oneof![Just(Cause::Loss), Just(Cause::Ecn), Just(Cause::Timeout)].prop_map(Event::Congestion),
+        1 => Just(Event::FurtherTimeout),
         1 => (1u64..100_000).prop_map(|idle_ms| Event::Restart { idle_ms }),
         1 => Just(Event::Undo),
         1 => (536u32..9000).prop_map(Event::Mss),
@@ -68,6 +70,16 @@ fn replay(algorithm: &Algorithm, events: &[Event]) -> Vec<u64> {
                 if cause == Cause::Timeout {
                     assert!(cc.cwnd() <= before.max(mss), "{}: a timeout raised {before} to {}", algorithm.name, cc.cwnd());
                 }
+            }
+            Event::FurtherTimeout => {
+                cc.on_further_timeout(&Congestion {
+                    now,
+                    cause: Cause::Timeout,
+                    lost: mss,
+                    in_flight: before,
+                    srtt: Span::from_millis(50),
+                });
+                assert!(cc.cwnd() <= before.max(mss), "{}: a further timeout raised {before} to {}", algorithm.name, cc.cwnd());
             }
             Event::Restart { idle_ms } => {
                 now += Span::from_millis(idle_ms);
@@ -137,5 +149,47 @@ fn no_overflow_at_a_hundred_gigabit_and_ten_seconds() {
             assert!(cc.cwnd() > 0 && cc.cwnd() <= before.max(2 * 9000), "{}: {before} to {}", algorithm.name, cc.cwnd());
             assert!(cc.pacing_rate().is_none_or(|rate| rate.bps() < 1 << 60), "{}: {:?}", algorithm.name, cc.pacing_rate());
         }
+    }
+}
+
+/// Linux `tcp_enter_loss`: within a window of data that was told of congestion already a timeout starts over from one segment, and leaves
+/// the threshold. What begins anew later grows back to where the first reduction put it.
+#[test]
+fn a_further_timeout_starts_over_and_leaves_the_threshold() {
+    for algorithm in ALGORITHMS {
+        let start = Start::default();
+        let mut cc = algorithm.build(&Params::default(), &start).expect("presets are valid");
+        let (mut now, mut delivered, rtt) = (Time::from_millis(1), 0u64, Span::from_millis(50));
+        for _ in 0..200 {
+            now += rtt;
+            let (prior, window) = (delivered, cc.cwnd().min(1 << 20));
+            delivered += window;
+            let rate = Some(RateSample { delivered: window, interval: rtt, tx_in_flight: window, ..RateSample::default() });
+            let owd = Some(rtt.nanos() as i64 / 2);
+            let (rtt, srtt) = (Some(rtt), rtt);
+            cc.on_ack(&Ack {
+                now,
+                acked: window,
+                in_flight: window,
+                rtt,
+                srtt,
+                owd,
+                delivered,
+                prior_delivered: prior,
+                rate,
+                cwnd_limited: true,
+                ..Ack::default()
+            });
+        }
+        let event = |cause, in_flight| Congestion { now, cause, lost: 1448, in_flight, srtt: rtt };
+        let flight = cc.cwnd();
+        cc.on_congestion(&event(Cause::Loss, flight));
+        let reduced = cc.snapshot();
+        cc.on_further_timeout(&event(Cause::Timeout, flight));
+        let after = cc.snapshot();
+        assert_eq!(after.ssthresh, reduced.ssthresh, "{}", algorithm.name);
+        // lowtide's own law: half.
+        let most = if algorithm.name == "lowtide" { reduced.cwnd / 2 } else { u64::from(start.mss) };
+        assert!(after.cwnd <= most, "{}: {flight}, {} after a loss, {} after the timeout", algorithm.name, reduced.cwnd, after.cwnd);
     }
 }

@@ -167,10 +167,28 @@ fn jit() -> Feature {
 mod tests {
     use super::*;
 
+    fn feature(name: &'static str, found: bool, required: bool) -> Feature {
+        Feature { name, found, required, detail: "d".to_owned(), remedy: "r" }
+    }
+
     #[test]
-    fn every_feature_says_what_was_found_and_what_to_do() {
+    fn only_what_is_required_keeps_a_machine_from_being_ready() {
+        let machine = |list: Vec<Feature>| Features { list };
+        assert!(machine(vec![feature("a", true, true), feature("b", false, false)]).ready());
+        let lacking =
+            machine(vec![feature("a", true, true), feature("b", false, false), feature("c", false, true), feature("d", false, true)]);
+        assert!(!lacking.ready());
+        assert_eq!(lacking.missing().map(|f| f.name).collect::<Vec<_>>(), ["c", "d"]);
+    }
+
+    /// What this machine has can be looked at another way: its BTF is read, and the capabilities are those of /proc/self/status.
+    #[test]
+    fn what_is_found_is_there_and_each_feature_says_what_to_do() {
         let features = Features::detect();
         assert!(features.list.iter().all(|f| !f.detail.is_empty() && !f.remedy.is_empty()));
-        assert_eq!(features.ready(), features.missing().count() == 0);
+        let names: std::collections::BTreeSet<_> = features.list.iter().map(|f| f.name).collect();
+        assert_eq!(names.len(), features.list.len(), "two features have one name");
+        let btf = features.list.iter().find(|f| f.name == "BTF").expect("looked at");
+        assert_eq!(btf.found, fs::metadata("/sys/kernel/btf/vmlinux").is_ok_and(|file| file.len() > 0));
     }
 }
