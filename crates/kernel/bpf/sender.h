@@ -14,6 +14,7 @@
 #define TX_SAMPLE_BYTES 512                // as RX_SAMPLE_BYTES of receiver.h
 #define TX_MIN_SEGMENTS 2                  // a flow that joins others, or wakes up among them (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
 #define TX_PAIR_SEGMENTS 4                 // the window at which the kernel sends two segments at once (tcp_cwnd_test: half the window)
+#define TX_MOST_SPACE_NS NS_PER_S          // between two pairs of a flow at the floor
 #define TX_CLOCK_CHECK_MS 1000             // so long the peer's clock is compared with ours
 
 struct tx_path {
@@ -258,7 +259,7 @@ struct tx_paced {
 INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_paced *t)
 {
 	struct control_ack a = {};
-	u64 flows, window, pace, queueing;
+	u64 flows, window, pace, least, queueing;
 
 	tx_count(p, f, t->now);
 	flows = tx_flows(p);
@@ -288,11 +289,13 @@ INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const str
 		tx_tell_in_flight(p, f, 0);
 	window = control_window(algorithm, &p->control);
 	pace = control_pacing_rate(algorithm, &p->control);
+	// A segment that is spaced out cannot be called back: no flow waits for longer than its round trip, at the floor not for longer than a second.
+	least = TX_MIN_SEGMENTS * f->mss * NS_PER_S / (pace ? larger_u63(p->srtt, 1) : TX_MOST_SPACE_NS);
 	// Without a pace a window is spread over its round trip: below a segment that is what bounds it.
 	if (!pace)
 		pace = window * NS_PER_S / larger_u63(p->srtt, 1);
 	f->window = larger_u63(window / flows, window < p->mss ? TX_PAIR_SEGMENTS * f->mss : TX_MIN_SEGMENTS * f->mss);
-	return larger_u63(pace / flows, 1);
+	return larger_u63(pace / flows, least);
 }
 
 // The start of an episode of a flow: at most one a round trip for the path. A timeout is the path's only if no other flow goes

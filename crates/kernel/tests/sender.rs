@@ -298,3 +298,29 @@ fn a_peer_whose_clock_counts_no_milliseconds_is_measured_by_the_rtt() {
         }
     }
 }
+
+/// The kernel spaces what a flow sends by its pace, and what it has put off it does not send sooner when the pace rises: a flow of many that was
+/// told to wait for its part of the floor would wait for minutes, and the group with it.
+#[test]
+fn no_flow_of_a_group_that_paces_is_silenced_for_longer_than_a_second() {
+    const MSS: u64 = 1448;
+    const LOWTIDE: u32 = 5;
+    let mut path = TxPath::new(LOWTIDE, 0, false);
+    let mut flows: Vec<Tx> = (0..20).map(|_| path.join(BOOTED, MSS as u32)).collect();
+    let (mut now, rtt, mut yielded) = (BOOTED, 20 * MS, 0);
+    for n in 0..40_000u64 {
+        now += MS;
+        let queue = if n > 2_000 && n < 20_000 { 400 } else { 1 };
+        let flow = &mut flows[n as usize % 20];
+        let in_flight = u64::from(flow.window());
+        let ack =
+            native::Paced { now, rtt: rtt + queue * MS, acked: 2 * MSS, in_flight, since: in_flight, unacked: 1, ..Default::default() };
+        let pace = path.on_paced(flow, &ack);
+        assert!(pace >= 2 * MSS, "event {n}: a pair in {} s", 2 * MSS / pace.max(1));
+        if path.show().phase() == Phase::Yielding {
+            yielded += 1;
+            assert!(pace <= 20 * 2 * MSS, "event {n}: {pace} bytes/s at the floor");
+        }
+    }
+    assert!(yielded > 1_000, "{yielded}: it must have yielded");
+}

@@ -36,6 +36,32 @@ impl Default for Sent {
     }
 }
 
+/// `struct tx_paced`: an acknowledgement as the sending programs tell it to a control that paces.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paced {
+    /// ns.
+    pub now: u64,
+    /// The raw sample in ns, or [`UNKNOWN`].
+    pub rtt: u64,
+    /// Bytes delivered.
+    pub acked: u64,
+    /// Bytes declared lost.
+    pub lost: u64,
+    /// Bytes reported as CE-marked.
+    pub ce: u64,
+    /// Bytes before this acknowledgement.
+    pub in_flight: u64,
+    /// Bytes that the flow delivered since what is acknowledged was sent.
+    pub since: u64,
+    /// Bytes of a sample of the delivery rate.
+    pub rate_delivered: u64,
+    /// Over which they were delivered, ns; zero: there is no sample.
+    pub rate_interval: u64,
+    /// Bytes that the flow has yet to get acknowledged, those that it has not sent too.
+    pub unacked: u32,
+}
+
 #[repr(C)]
 struct RawPath {
     _private: [u8; 0],
@@ -63,6 +89,7 @@ unsafe extern "C" {
     fn lowtide_tx_clock_new() -> *mut RawClock;
     fn lowtide_tx_clock_free(clock: *mut RawClock);
     fn lowtide_tx_owd(clock: *mut RawClock, tsval: u32, tsecr: u32, rtt_us: u32) -> u64;
+    fn lowtide_tx_on_paced(path: *mut RawPath, tx: *mut RawTx, ack: *const Paced) -> u64;
     fn lowtide_tx_is_full(largest: *mut u32, size: u32) -> u8;
     fn lowtide_tx_on_undo(path: *mut RawPath, tx: *mut RawTx, now: u64);
     fn lowtide_tx_on_congestion(path: *mut RawPath, tx: *mut RawTx, now: u64, cause: u32, in_flight: u64);
@@ -100,6 +127,12 @@ impl TxPath {
     pub fn on_ack(&mut self, flow: &mut Tx, ack: &Sent) {
         // SAFETY: see `Send`.
         unsafe { lowtide_tx_on_ack(self.0.as_ptr(), flow.0.as_ptr(), ack) }
+    }
+
+    /// The same for a control that paces; returns the flow's pace in bytes/s.
+    pub fn on_paced(&mut self, flow: &mut Tx, ack: &Paced) -> u64 {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_tx_on_paced(self.0.as_ptr(), flow.0.as_ptr(), ack) }
     }
 
     /// An episode of `flow` begins.
