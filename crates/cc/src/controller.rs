@@ -48,6 +48,12 @@ pub trait Controller: fmt::Debug + Send {
         false
     }
 
+    /// Of a control made for a receive window: by how many bytes more than what has arrived the right edge may move on one acknowledgement.
+    /// It is told of segments that were sent again or marked as of all others (`Ack::lost`, `Ack::ce`). None: it knows senders only.
+    fn edge_step(&self) -> Option<u64> {
+        None
+    }
+
     /// Who limits sending during fast recovery.
     fn recovery(&self) -> Recovery {
         Recovery::Host

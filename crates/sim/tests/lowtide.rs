@@ -79,3 +79,35 @@ fn two_that_start_together_share_the_line() {
         assert!(summary.jain >= 0.95 && used >= 0.95, "RTT {rtt_ms} ms, seed {seed}: Jain {}, {used} of the line", summary.jain);
     }
 }
+
+/// 20 Mbit/s; a download whose receiver holds a server with CUBIC back, and another flow if there is one.
+fn download(seed: u64, rtt_ms: u32, queue: &str, other: &str) -> Summary {
+    let ours =
+        "[[flows]]\nname = \"ours\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"lowtide\" }\nstart_jitter_s = 0.5\n";
+    let other = if other.is_empty() { String::new() } else { format!("[[flows]]\nname = \"other\"\n{other}\n") };
+    let text = format!(
+        "duration_s = 60.0\nwarmup_s = 20.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}.0\n\
+         queue = {{ {queue} }}\n{ours}{other}"
+    );
+    let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+    lowtide_sim::run(&scenario, seed, false).unwrap_or_else(|e| panic!("{e}")).summary
+}
+
+#[test]
+fn a_receive_window_fills_the_line_alone_and_hardly_the_queue() {
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 60, 200, 300].map(|rtt| (seed, rtt))) {
+        let summary = download(seed, rtt_ms, "kind = \"drop_tail\", ms = 250", "");
+        let p99 = summary.bottlenecks[0].queue_delay_ms.p99;
+        assert!(share(&summary) >= 0.97 && p99 <= 15.0, "RTT {rtt_ms} ms, seed {seed}: {} of the line, {p99} ms", share(&summary));
+    }
+}
+
+#[test]
+fn a_receive_window_leaves_the_line_to_cubic() {
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 60].map(|rtt| (seed, rtt))) {
+        for (buffer_ms, bound) in [(30, 0.05), (200, 0.02)] {
+            let ours = share(&download(seed, rtt_ms, &format!("kind = \"drop_tail\", ms = {buffer_ms}"), CUBIC));
+            assert!(ours <= bound, "RTT {rtt_ms} ms, buffer {buffer_ms} ms, seed {seed}: {ours}");
+        }
+    }
+}

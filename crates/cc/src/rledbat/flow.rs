@@ -80,6 +80,11 @@ pub struct Flow {
     pub(super) window: u64,
     pub(super) epoch: u32,
     pub(super) slowdown: u32,
+    /// By how much more than what has arrived the edge may move on one acknowledgement, where the control says so; then also across holes.
+    pub(super) step: Option<u64>,
+    /// New bytes since the last acknowledgement left, and in all, as a position.
+    arrived: u64,
+    received: Option<u64>,
     reported: Option<Time>,
     pending: (u64, Option<Span>, bool),
 }
@@ -111,6 +116,9 @@ impl Flow {
             window: MIN_SEGMENTS * u64::from(mss),
             epoch: 0,
             slowdown: 0,
+            step: None,
+            arrived: 0,
+            received: None,
             reported: None,
             pending: (0, None, false),
         }
@@ -170,7 +178,11 @@ impl Flow {
         let field = if host < edge {
             out.field
         } else {
-            let want = if duplicate { edge } else { ack + self.window };
+            let want = match self.step {
+                Some(step) => self.step_to(ack, edge, step),
+                None if duplicate => edge,
+                None => ack + self.window,
+            };
             let units = (want.max(edge).min(host) - ack).div_ceil(1 << self.scale);
             (units.min(u64::from(out.field)) as u16).max(u16::from(out.field > 0))
         };
@@ -179,6 +191,12 @@ impl Flow {
         self.last_ack = Some(ack);
         self.records.push(out.tsval.unwrap_or_default(), edge, out.now, by_host, data);
         field
+    }
+
+    /// What lies above a hole has left the path: the edge moves on, but never by a burst.
+    fn step_to(&mut self, ack: u64, edge: u64, step: u64) -> u64 {
+        let held = self.received.map_or(0, |received| received.saturating_sub(ack));
+        (ack + held + self.window).min(edge.max(ack) + std::mem::take(&mut self.arrived) + step)
     }
 
     /// A segment arrives where `expected` is the next byte in order. None if it is old, or nothing that the peer may have sent.
@@ -305,6 +323,8 @@ impl Flow {
             self.hole.get_or_insert(now);
         }
         let from = start.max(if end >= highest { highest } else { expected });
+        self.arrived += end - from;
+        self.received = Some(self.received.unwrap_or(expected).max(expected) + (end - from));
         if end >= highest {
             (highest, highest_tsval) = (end, tsval);
         }

@@ -92,10 +92,12 @@ impl Group {
         let sent = report.sent.unwrap_or(if now.nanos() > 2 * self.srtt.nanos() { now - self.srtt * 2 } else { Time::ZERO });
         self.next_round(flow, &report, now, sent);
         let in_flight = self.used[0].max(self.used[1]);
-        let avoiding = self.control.snapshot().phase == "avoidance";
+        let stepping = self.control.edge_step().is_some();
+        let avoiding = stepping || self.control.snapshot().phase == "avoidance";
         let ack = Ack {
             now,
             acked: report.got.min(MAX_ACKED),
+            lost: if stepping && report.lost { report.got.min(MAX_ACKED) } else { 0 },
             ce: if report.ce { report.got.min(MAX_ACKED) } else { 0 },
             in_flight,
             rtt: report.rtt,
@@ -118,6 +120,7 @@ impl Group {
         self.last_data = Some(self.last_data.map_or(now, |at| at.max(now)));
         flow.window = (self.control.cwnd() / u64::from(self.flows())).max(flow.mss);
         flow.srtt = self.srtt;
+        flow.step = self.control.edge_step();
         true
     }
 

@@ -29,13 +29,14 @@ const BURST: &str = "receiver = true\nleast_target_ms = 1.0\nburst_segments = 3.
 /// Segments that come within this make one report of `-burst`: two at 100 Mbit/s.
 const TOGETHER: Span = Span::from_micros(200);
 
-/// `ledbat_pp` and `ledbat_pp-enhanced` as their sources have them; the same with `-burst`, which is ours; and `rledbat-fig2`, the pseudo-code
+/// `ledbat_pp` and `ledbat_pp-enhanced` as their sources have them; the same with `-burst`, which is ours; `lowtide`, ours, too; and `rledbat-fig2`, the pseudo-code
 /// of Bagnulo 2023, Fig. 2: to a part β_d above the target, once per RTT, first echoes, the minimum of four samples.
-pub static PROFILES: [Profile; 5] = [
+pub static PROFILES: [Profile; 6] = [
     Profile { name: "ledbat_pp", control: "ledbat_pp", preset: RECEIVER, rtt: RttRule::Edge, interval: Span::ZERO },
     Profile { name: "ledbat_pp-enhanced", control: "ledbat_pp-enhanced", preset: RECEIVER, rtt: RttRule::Edge, interval: Span::ZERO },
     Profile { name: "ledbat_pp-burst", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, interval: TOGETHER },
     Profile { name: "ledbat_pp-enhanced-burst", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, interval: TOGETHER },
+    Profile { name: "lowtide", control: "lowtide", preset: "receiver = true", rtt: RttRule::Edge, interval: Span::ZERO },
     Profile { name: "rledbat-fig2", control: "ledbat_pp", preset: "decrease = \"halve\"", rtt: RttRule::FirstEcho, interval: Span::ZERO },
 ];
 

@@ -125,6 +125,17 @@ fn duplicate_acknowledgements_keep_their_field() {
     assert_eq!(flow.on_outgoing(&out(11, 4000, u16::MAX), 0, false), 90_000u64.div_ceil(128) as u16);
 }
 
+/// A control that moves its own edge goes on above a hole, by what arrived and a step.
+#[test]
+fn an_edge_with_a_step_moves_over_holes_and_never_by_a_burst() {
+    let mut flow = flow(50_000, 7);
+    flow.step = Some(1460);
+    flow.on_outgoing(&out(0, 1000, 16), 0, false);
+    flow.on_segment(&data(10, 2000, 1000, 5, 0), 1000);
+    let edge = 1000 + 16 * 128;
+    assert_eq!(u64::from(flow.on_outgoing(&out(10, 1000, u16::MAX), 0, false)), (edge + 1000 + 1460 - 1000u64).div_ceil(128));
+}
+
 /// The labels tick each 1.024 µs.
 fn about(ms: u64) -> std::ops::Range<Span> {
     Span::from_millis(ms) - Span::from_nanos(1024)..Span::from_millis(ms) + Span::from_nanos(1025)

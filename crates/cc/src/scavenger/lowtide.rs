@@ -1,11 +1,12 @@
 //! Our own control: it holds a small queue, takes any larger one for somebody else's, leaves at once and comes back when a few packets have
-//! found the line free. docs/algorithms/lowtide.md is its specification. This is the form for a sender that paces.
+//! found the line free. docs/algorithms/lowtide.md is its specification. Two forms: of a sender that paces, and of a receive window.
 
 mod arithmetic;
 mod floor;
 mod law;
 mod parts;
 mod probe;
+mod receiver;
 mod signals;
 #[cfg(test)]
 mod tests;
@@ -14,18 +15,21 @@ use lowtide_units::{Rate, Span};
 use serde::Deserialize;
 
 use crate::controller::{Controller, Recovery, Start};
-use crate::events::{Ack, Cause, Congestion, Snapshot};
+use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params};
 use arithmetic::{TIME_MAX, WINDOW_MAX, rate_of};
 use floor::Floor;
 use parts::{Part, Parts};
 use probe::Probe;
+use receiver::Receiving;
 use signals::Signals;
 
 /// There is nothing to set; mechanisms may be left out to measure what each is worth.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Config {
+    /// The form of a receive window.
+    receiver: bool,
     without: Vec<Part>,
 }
 
@@ -55,6 +59,8 @@ pub struct Lowtide {
     saved: u64,
     drain_until: u64,
     parts: Parts,
+    /// What only the form of a receive window knows.
+    receiving: Option<Box<Receiving>>,
 }
 
 /// The registry's constructor.
@@ -62,8 +68,12 @@ pub struct Lowtide {
 /// # Errors
 /// A parameter other than `without`, or a mechanism that it does not have.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Controller>, ParamError> {
-    let Config { without } = params.read("lowtide")?;
-    Ok(Box::new(Lowtide::new(start, Parts::without(&without))))
+    let Config { receiver, without } = params.read("lowtide")?;
+    let mut flow = Lowtide::new(start, Parts::without(&without));
+    if receiver {
+        flow.become_receiver(start);
+    }
+    Ok(Box::new(flow))
 }
 
 impl Lowtide {
@@ -82,6 +92,7 @@ impl Lowtide {
             saved: 0,
             drain_until: 0,
             parts,
+            receiving: None,
             signals,
         }
     }
@@ -98,7 +109,7 @@ impl Lowtide {
     fn is_sample(&self, ack: &Ack) -> bool {
         let lone = ack.acked <= self.signals.mss && self.window < 24 * self.signals.mss;
         match self.state {
-            State::Start | State::Probe => !lone,
+            State::Start | State::Probe => !lone || self.receiving.is_some(),
             State::Law => !self.has(Part::Stall) || !self.signals.met_a_stall(ack),
             State::Drain | State::Floor => true,
         }
@@ -117,22 +128,24 @@ impl Lowtide {
 
 impl Controller for Lowtide {
     fn on_ack(&mut self, ack: &Ack) {
+        self.note_arrival(ack);
         self.signals.observe(ack, self.state == State::Law && self.window > 8 * self.signals.mss);
         let rtt = ack.rtt.map(|rtt| (rtt.nanos() / 1000).clamp(1, TIME_MAX));
         if let Some(rtt) = rtt {
             self.signals.take_base(rtt);
             if self.is_sample(ack) {
-                self.signals.take_rtt(rtt);
+                self.signals.take_rtt(rtt, self.window);
             }
         }
         if self.signals.base == 0 {
             return;
         }
-        self.signals.measure_line(ack, self.state == State::Law);
+        self.signals.measure_line(self.state == State::Law);
         self.act(ack, rtt);
         if self.signals.round_over(ack) {
             self.on_round(ack);
         }
+        self.keep_to_what_is_used(ack);
     }
 
     /// A loss alone says nothing here: `Ack::lost` counts them by round. A timeout halves.
@@ -144,6 +157,16 @@ impl Controller for Lowtide {
 
     fn on_mss(&mut self, mss: u32) {
         self.signals.on_mss(u64::from(mss).max(1));
+    }
+
+    fn on_restart(&mut self, _: &Restart) {
+        self.after_a_pause();
+    }
+
+    fn edge_step(&self) -> Option<u64> {
+        self.receiving.as_ref()?;
+        // Growth by doubling needs two segments for one that arrived.
+        Some(self.signals.mss * if matches!(self.state, State::Start | State::Probe) { 2 } else { 1 })
     }
 
     fn cwnd(&self) -> u64 {

@@ -1,7 +1,8 @@
-//! The rows of docs/algorithms/lowtide.md: `cargo run --release -p lowtide-sim --example lowtide -- [WORDS] [--seeds N] [--cc NAME] [--params TOML]`.
+//! The rows of docs/algorithms/lowtide.md: `cargo run --release -p lowtide-sim --example lowtide -- [WORDS] [--seeds N] [--cc NAME]
+//! [--receiver SERVER] [--params TOML]`.
 //!
 //! Prints of each row whose name holds all WORDS the mean and the range over seeds against its bound. `--params 'without = ["drain"]'` leaves a
-//! mechanism out, `--trace` prints the changes of state of the first run instead.
+//! mechanism out, `--receiver cubic` measures the form of a receive window on downloads from such a server, `--trace` prints the changes of state of the first run instead.
 #![expect(clippy::print_stdout, reason = "an example prints what it shows")]
 
 mod rows;
@@ -17,19 +18,22 @@ struct Asked {
     words: Vec<String>,
     seeds: u64,
     cc: String,
+    /// The sender's control where ours is the receiver's.
+    server: Option<String>,
     params: String,
     trace: bool,
 }
 
 impl Asked {
     fn read() -> Asked {
-        let mut asked = Asked { words: Vec::new(), seeds: 8, cc: "lowtide".to_owned(), params: String::new(), trace: false };
+        let mut asked = Asked { words: Vec::new(), seeds: 8, cc: "lowtide".to_owned(), server: None, params: String::new(), trace: false };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
             match word.as_str() {
                 "--seeds" => asked.seeds = value().parse().unwrap_or_else(|e| panic!("--seeds: {e}")),
                 "--cc" => asked.cc = value(),
+                "--receiver" => asked.server = Some(value()),
                 "--params" => asked.params = value(),
                 "--trace" => asked.trace = true,
                 _ => asked.words.push(word),
@@ -40,7 +44,13 @@ impl Asked {
 
     /// What a flow of ours is.
     fn ours(&self) -> String {
-        format!("cc = \"{}\"\nparams = {{ {} }}", self.cc, self.params)
+        let Asked { cc, params, .. } = self;
+        match &self.server {
+            Some(server) => {
+                format!("kind = \"rledbat\"\ncc = \"{server}\"\nreceiver = {{ algorithm = \"{cc}\", params = {{ {params} }} }}")
+            }
+            None => format!("cc = \"{cc}\"\nparams = {{ {params} }}"),
+        }
     }
 
     fn wants(&self, row: &Row) -> bool {
@@ -115,12 +125,13 @@ fn trace(row: &Row, asked: &Asked) {
         if *phase != point.phase || point.time_s - *shown >= 0.995 {
             (*phase, *shown) = (point.phase.to_string(), point.time_s);
             println!(
-                "{:8.2} {:8} {:12} {:7.2} Mbit/s cwnd {:8.1} srtt {:7.2} ms queue {:6.2} ms",
+                "{:8.2} {:8} {:12} {:7.2} Mbit/s cwnd {:8.1} rwnd {:8.1} srtt {:7.2} ms queue {:6.2} ms",
                 point.time_s,
                 point.flow,
                 point.phase,
                 point.goodput_bps / 1e6,
                 point.cwnd_bytes / 1448.0,
+                point.rwnd_bytes / 1448.0,
                 point.rtt_ms,
                 point.queueing_ms
             );

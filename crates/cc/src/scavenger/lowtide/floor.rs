@@ -112,7 +112,7 @@ impl Lowtide {
         floor.random = shuffle(floor.random);
         (floor.met, floor.doubted, floor.samples, floor.busy, floor.uneven) = (false, false, 0, 0, 0);
         (floor.pairs, floor.arrived, floor.least, floor.most) = (0, 0, u64::MAX, 0);
-        floor.mark = ack.delivered + ack.in_flight;
+        floor.mark = s.mark(ack);
         // Up to half more at random: two of ours that left together must not come back together.
         let hold = ((10 * s.base).max(HOLD_LEAST) << floor.level) / 1024 * (1024 + floor.random % 512);
         floor.hold_until = s.now + hold.min(HOLD_MOST.max(10 * s.base));
@@ -125,6 +125,10 @@ impl Lowtide {
     /// else's bursts again and again.
     pub(super) fn floor_window(&self) -> u64 {
         let s = &self.signals;
+        if s.receiver {
+            // The own delayed acknowledgement (RFC 9293 §3.8.6.3) spaces lone segments.
+            return s.mss;
+        }
         let most = s.mss * 9 / 10;
         if self.floor.level == 0 && self.floor.samples < SAMPLES {
             return most;
@@ -134,11 +138,11 @@ impl Lowtide {
     }
 
     pub(super) fn in_floor(&mut self, ack: &Ack, rtt: u64) {
-        if ack.prior_delivered < self.floor.mark {
+        if ack.prior_delivered < self.floor.mark + u64::from(self.signals.receiver) {
             return;
         }
         let queue = rtt - self.signals.base;
-        let pair = self.floor.completes_a_pair(ack, self.signals.mss);
+        let pair = self.signals.receiver || self.floor.completes_a_pair(ack, self.signals.mss);
         if pair {
             self.floor.take(rtt, queue);
         }
@@ -179,6 +183,7 @@ impl Lowtide {
         if floor.met && friend {
             return self.join_a_friend();
         }
+        self.validated();
         self.floor.met &= !nobody;
         self.floor.doubted = doubt && !free;
         self.begin_probe();
@@ -221,6 +226,12 @@ impl Lowtide {
         }
         let delay = floor.least.saturating_sub(s.base) << 8;
         let spread = (floor.most - floor.least) << 8;
+        if s.receiver {
+            // A lone segment: r − 1 packets' times on a slow line.
+            return delay + 333 * s.serialisation > r * s.serialisation
+                && delay + 128 * s.serialisation < r * s.serialisation
+                && spread < 38 * s.serialisation;
+        }
         // Between 1.5 r − 0.7 and 2 r − 0.3 packets' times, and within 0.3.
         delay > (r * 3 / 2 - 179) * s.serialisation && delay < (2 * r - 77) * s.serialisation && spread < 77 * s.serialisation
     }

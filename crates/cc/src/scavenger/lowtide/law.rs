@@ -55,9 +55,12 @@ impl Lowtide {
     /// Once a round.
     pub(super) fn on_round(&mut self, ack: &Ack) {
         let in_law = self.state == State::Law;
-        let steady = in_law && self.window > 6 * self.signals.mss && self.has(Part::Jitter);
+        let steady = in_law && self.window > 6 * self.signals.mss && self.has(Part::Jitter) && self.gaps_are_the_lines();
         let seen = self.signals.end_round(ack, steady);
-        let paused = seen.longest_gap > 10_000.max(self.signals.queue / 2) && self.window > 8 * self.signals.mss && self.pauses < 2;
+        self.refine_queue();
+        let paused = seen.longest_gap > (10_000 + self.usual_hole(&seen)).max(self.signals.queue / 2)
+            && self.window > 8 * self.signals.mss
+            && self.pauses < 2;
         self.pauses = if paused { self.pauses + 1 } else { 0 };
         if !in_law || paused {
             return;
@@ -69,7 +72,9 @@ impl Lowtide {
         let managed = seen.marked || (seen.lost > 0 && s.queue * 2 > s.knee * 3);
         if managed && may_yield && self.parts.has(Part::LossAlarm) {
             self.yield_line(ack, false);
-        } else if s.queue > s.alarm {
+        } else if may_yield && seen.lost > 0 && self.wants_to_validate() {
+            self.validate(ack);
+        } else if self.signals.queue > self.signals.alarm {
             if may_yield {
                 self.raise_alarm(ack);
             } else {
@@ -77,13 +82,13 @@ impl Lowtide {
                 self.set_window(bytes_in(self.signals.rate, self.signals.base));
             }
         } else {
-            self.steer(ack, &seen);
+            self.steer(&seen);
         }
     }
 
     /// W += ½ (α min(1, (T/q)²) − W q / (base + q)): at the fixed point α bytes of the queue are ours, whatever the round trip.
-    fn steer(&mut self, ack: &Ack, seen: &RoundSoFar) {
-        let delivered = ack.delivered.saturating_sub(seen.delivered);
+    fn steer(&mut self, seen: &RoundSoFar) {
+        let delivered = self.signals.total.saturating_sub(seen.total);
         if seen.lost * 25 > delivered {
             // More than 4 % is no random loss.
             self.set_window(self.window / 20 * 17);

@@ -35,7 +35,8 @@ impl Lowtide {
     pub(super) fn begin_probe(&mut self) {
         (self.state, self.probe) = (State::Probe, Probe::default());
         let empty = !self.floor.met && self.floor.level == 0 && self.has(Part::QuickProbe);
-        self.set_window(if empty { self.probe_cap() / 4 } else { 0 }.max(4 * self.signals.mss));
+        // A receive window does not pace: its probes always begin small.
+        self.set_window(if empty && self.receiving.is_none() { self.probe_cap() / 4 } else { 0 }.max(4 * self.signals.mss));
         self.signals.forget_rate();
     }
 
@@ -44,13 +45,13 @@ impl Lowtide {
         match self.probe.step {
             Step::Growing => self.double(ack),
             Step::Judging if ack.prior_delivered >= self.probe.mark => {
-                let rate = self.measured(ack);
+                let rate = self.measured();
                 self.signals.rate = rate;
                 self.judge(ack, rate);
             }
             Step::Filling if ack.prior_delivered >= self.probe.mark => self.measure(Step::Measuring, ack),
             Step::Measuring if ack.prior_delivered >= self.probe.mark => {
-                let (rate, line) = (self.measured(ack), self.signals.line_rate());
+                let (rate, line) = (self.measured(), self.signals.line_rate());
                 if rate > line / 100 * 79 {
                     // All that was sent came through: the line is what it was.
                     self.enter_law(line);
@@ -67,20 +68,27 @@ impl Lowtide {
         let s = &self.signals;
         let probing = self.state == State::Probe;
         let most = QUEUE_ENDS + 2 * s.jitter() + if probing { s.knee / 2 } else { 0 };
-        let queue = s.queue_of_last(if self.window < 8 * s.mss { 2 } else { 4 });
-        let somebody = queue > most.max(s.serialisation * 6 / 5) || (ack.lost > 0 && queue > most / 2) || (probing && ack.ce > 0);
+        let queue = if s.receiver { s.queue_of_two_rounds() } else { s.queue_of_last(if self.window < 8 * s.mss { 2 } else { 4 }) };
+        // A server that is held back by its own control, not by our window, shows no queue of ours: its losses end growth, too.
+        let lost = ack.lost > 0 && (queue > most / 2 || (s.receiver && !probing));
+        let somebody = queue > most.max(s.serialisation * 6 / 5) || lost || (probing && ack.ce > 0);
         if somebody && probing {
             return self.measure(Step::Judging, ack);
         }
         if somebody {
             return self.end_start();
         }
+        if s.receiver && !ack.cwnd_limited {
+            return;
+        }
         if !probing {
-            return self.set_window(self.window + ack.acked);
+            let slow = s.receiver && self.window * s.serialisation > s.mss * s.base / 2;
+            return self.set_window(self.window + if slow { ack.acked / 4 } else { ack.acked });
         }
         let cap = self.probe_cap();
         // Where somebody was met before, a small step builds a small queue: doubling would cost them two reductions.
-        let careful = (self.floor.met || self.floor.level > 0) && self.window * 2 > cap && self.has(Part::CarefulProbe);
+        let careful =
+            (self.floor.met || self.floor.level > 0 || self.receiving.is_some()) && self.window * 2 > cap && self.has(Part::CarefulProbe);
         self.set_window(self.window + if careful { ack.acked / 4 } else { ack.acked });
         if self.window >= cap {
             self.set_window(cap);
@@ -94,11 +102,11 @@ impl Lowtide {
     }
 
     fn measure(&mut self, step: Step, ack: &Ack) {
-        self.probe = Probe { step, mark: ack.delivered + ack.in_flight, delivered: ack.delivered, since: self.signals.now };
+        self.probe = Probe { step, mark: self.signals.mark(ack), delivered: self.signals.total, since: self.signals.now };
     }
 
-    fn measured(&self, ack: &Ack) -> u64 {
-        rate_of(ack.delivered - self.probe.delivered, self.signals.now.saturating_sub(self.probe.since))
+    fn measured(&self) -> u64 {
+        rate_of(self.signals.total - self.probe.delivered, self.signals.now.saturating_sub(self.probe.since))
     }
 
     /// The first queue of a connection is taken for its own.

@@ -37,7 +37,13 @@ pub struct Signals {
     pub smooth_rate: u64,
     /// The least RTT since it was last reset: what a drain found.
     pub drained: u64,
+    /// Bytes that have arrived in all.
+    pub total: u64,
     pub round: RoundSoFar,
+    /// The least RTT of the round before.
+    pub least_before: u64,
+    /// The form of a receive window: positions are of edges, and arrivals come in trains.
+    pub receiver: bool,
     /// The time of a packet on the line, see `refresh`.
     pub serialisation: u64,
     /// T, the queue up to which our own law pushes.
@@ -55,6 +61,8 @@ pub struct Signals {
     dispersion: [u64; 2],
     recent: [u64; 8],
     samples: u64,
+    /// The least of the samples that make the next entry of `recent`, and how many they are.
+    bin: (u64, u64),
     last_ack: u64,
     stall_until: u64,
     /// The next silence from then on may be taken for a pause of the line.
@@ -66,6 +74,8 @@ pub struct Signals {
 pub struct RoundSoFar {
     pub since: u64,
     pub delivered: u64,
+    /// Bytes that had arrived when it began.
+    pub total: u64,
     pub least_rtt: u64,
     pub lost: u64,
     pub marked: bool,
@@ -73,8 +83,8 @@ pub struct RoundSoFar {
 }
 
 impl RoundSoFar {
-    fn new(since: u64, delivered: u64) -> RoundSoFar {
-        RoundSoFar { since, delivered, least_rtt: u64::MAX, lost: 0, marked: false, longest_gap: 0 }
+    fn new(since: u64, delivered: u64, total: u64) -> RoundSoFar {
+        RoundSoFar { since, delivered, total, least_rtt: u64::MAX, lost: 0, marked: false, longest_gap: 0 }
     }
 }
 
@@ -91,7 +101,10 @@ impl Signals {
             rate: 0,
             smooth_rate: 0,
             drained: u64::MAX,
-            round: RoundSoFar::new(now, 0),
+            total: 0,
+            round: RoundSoFar::new(now, 0, 0),
+            least_before: u64::MAX,
+            receiver: false,
             serialisation: 0,
             knee: 0,
             alarm: 0,
@@ -104,6 +117,7 @@ impl Signals {
             dispersion: [u64::MAX; 2],
             recent: [u64::MAX; 8],
             samples: 0,
+            bin: (u64::MAX, 0),
             last_ack: now,
             stall_until: 0,
             next_stall: 0,
@@ -168,20 +182,24 @@ impl Signals {
     /// Starts the measurement of a probe afresh.
     pub fn forget_rate(&mut self) {
         (self.rate, self.samples, self.round.least_rtt) = (0, 0, u64::MAX);
+        (self.least_before, self.bin) = (u64::MAX, (u64::MAX, 0));
         self.sample = RateSample::default();
     }
 
     /// What every acknowledgement tells, whatever the state: times, gaps, losses.
     pub fn observe(&mut self, ack: &Ack, steady: bool) {
         self.now = ack.now.nanos() / 1000;
+        self.total = if self.receiver { self.total + ack.acked } else { ack.delivered };
         self.srtt = (ack.srtt.nanos() / 1000).clamp(100, TIME_MAX);
         let gap = self.now.saturating_sub(self.last_ack);
         self.last_ack = self.now;
         if gap > 0 && gap < TIME_MAX && ack.acked > 0 {
             self.take_dispersion(gap * self.mss / ack.acked);
         }
-        if steady && gap > STALL + 4 * self.gap && self.now >= self.next_stall {
-            self.stall_until = ack.delivered + ack.in_flight;
+        // A window's trains leave a hole in each round trip.
+        let hole = if self.receiver { self.base / 5 * 2 } else { 0 };
+        if steady && gap > (STALL + 4 * self.gap).max(hole) && self.now >= self.next_stall {
+            self.stall_until = self.mark(ack);
             // A burst of somebody else's, once a round trip, looks the same.
             self.next_stall = self.now + STALL_APART.max(8 * self.srtt);
         }
@@ -213,22 +231,40 @@ impl Signals {
         ack.prior_delivered < self.stall_until
     }
 
-    /// A sample of the queue.
-    pub fn take_rtt(&mut self, rtt: u64) {
+    /// What is sent from now on has this in `prior_delivered`, or more.
+    pub fn mark(&self, ack: &Ack) -> u64 {
+        if self.receiver { ack.delivered } else { ack.delivered + ack.in_flight }
+    }
+
+    /// The least queue of this round and the one before; zero before there are samples.
+    pub fn queue_of_two_rounds(&self) -> u64 {
+        match self.round.least_rtt.min(self.least_before) {
+            u64::MAX => 0,
+            least => least.saturating_sub(self.base),
+        }
+    }
+
+    /// A sample of the queue; behind a receive window one is one of the last eight only as the least of a 32nd of `window`.
+    pub fn take_rtt(&mut self, rtt: u64, window: u64) {
         self.round.least_rtt = self.round.least_rtt.min(rtt);
         self.drained = self.drained.min(rtt);
-        self.recent[self.samples as usize % 8] = rtt;
+        self.bin = (self.bin.0.min(rtt), self.bin.1 + 1);
+        if self.receiver && self.bin.1 * 32 * self.mss < window {
+            return;
+        }
+        self.recent[self.samples as usize % 8] = self.bin.0;
+        self.bin = (u64::MAX, 0);
         self.samples += 1;
     }
 
     /// Measures the line's rate while `law` runs, over windows of at least `RATE_WINDOW` and an RTT.
-    pub fn measure_line(&mut self, ack: &Ack, law: bool) {
+    pub fn measure_line(&mut self, law: bool) {
         let lasted = self.now.saturating_sub(self.window_since);
         if lasted < self.srtt.max(RATE_WINDOW) {
             return;
         }
-        let rate = rate_of(ack.delivered - self.window_delivered, lasted);
-        (self.window_since, self.window_delivered) = (self.now, ack.delivered);
+        let rate = rate_of(self.total - self.window_delivered, lasted);
+        (self.window_since, self.window_delivered) = (self.now, self.total);
         if !law {
             return;
         }
@@ -248,20 +284,21 @@ impl Signals {
     /// Ends the round and returns what it saw; `steady`: the law holds more than six packets, so that silences are the line's.
     pub fn end_round(&mut self, ack: &Ack, steady: bool) -> RoundSoFar {
         let seen = self.round;
-        self.rate = self.rate_in_round(ack);
+        self.rate = self.rate_in_round();
         if seen.least_rtt < u64::MAX {
             self.queue = seen.least_rtt.saturating_sub(self.base);
         }
         if steady {
             self.learn_jitter(seen.longest_gap);
         }
-        self.round = RoundSoFar::new(self.now, ack.delivered);
+        self.least_before = seen.least_rtt;
+        self.round = RoundSoFar::new(self.now, ack.delivered, self.total);
         seen
     }
 
     /// Delivered per second since the round began.
-    pub fn rate_in_round(&self, ack: &Ack) -> u64 {
-        rate_of(ack.delivered - self.round.delivered, self.now.saturating_sub(self.round.since))
+    pub fn rate_in_round(&self) -> u64 {
+        rate_of(self.total - self.round.total, self.now.saturating_sub(self.round.since))
     }
 
     /// After a drain that did not reach the base: the path may have become longer, by at most 0.2 ms a time, lest a standing queue of

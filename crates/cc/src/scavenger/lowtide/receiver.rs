@@ -1,0 +1,133 @@
+//! What the form of a receive window adds: data comes in trains that no pace smooths, a lone loss may be all that tells of a rival, and the sender
+//! may want less than it is granted.
+
+use super::signals::RoundSoFar;
+use super::{Lowtide, State};
+use crate::controller::Start;
+use crate::events::Ack;
+
+/// Samples of a round that its quantile is taken of.
+const SAMPLES: usize = 64;
+/// A quarter of the samples may be this much above the least before that counts: what the host's own trains build.
+const TRAIN: u64 = 1_200;
+/// A loss sends to the floor again after this at first, and at most.
+const VALIDATE_LEAST: u64 = 4_000_000;
+const VALIDATE_MOST: u64 = 80_000_000;
+/// The usual hole is taken to be at most this long.
+const HOLE_MOST: u64 = 100_000;
+
+/// See the module. Times in µs.
+#[derive(Debug)]
+pub struct Receiving {
+    samples: [u64; SAMPLES],
+    taken: usize,
+    seen: u64,
+    /// Silences of the round that are longer than the line's own.
+    gaps: u32,
+    last_arrival: u64,
+    /// The usual longest silence of a round.
+    hole: u64,
+    validate_from: u64,
+    validate_every: u64,
+    validating: bool,
+}
+
+impl Lowtide {
+    pub(super) fn become_receiver(&mut self, start: &Start) {
+        self.signals.receiver = true;
+        self.receiving = Some(Box::new(Receiving {
+            samples: [0; SAMPLES],
+            taken: 0,
+            seen: 0,
+            gaps: 0,
+            last_arrival: start.now.nanos() / 1000,
+            hole: 0,
+            validate_from: 0,
+            validate_every: VALIDATE_LEAST,
+            validating: false,
+        }));
+    }
+
+    /// Each segment, before the signals have seen it.
+    pub(super) fn note_arrival(&mut self, ack: &Ack) {
+        let Some(receiving) = &mut self.receiving else { return };
+        let now = ack.now.nanos() / 1000;
+        let gap = now.saturating_sub(receiving.last_arrival);
+        receiving.last_arrival = now;
+        receiving.gaps += u32::from(gap > 1_000.max(6 * self.signals.serialisation));
+        if let Some(rtt) = ack.rtt
+            && self.state == State::Law
+        {
+            receiving.seen += 1;
+            let every = (self.window / (48 * self.signals.mss)).max(1);
+            if receiving.seen % every == 0 && receiving.taken < SAMPLES {
+                receiving.samples[receiving.taken] = rtt.nanos() / 1000;
+                receiving.taken += 1;
+            }
+        }
+    }
+
+    /// A window makes one hole a round trip by itself.
+    pub(super) fn gaps_are_the_lines(&mut self) -> bool {
+        self.receiving.as_mut().is_none_or(|receiving| std::mem::take(&mut receiving.gaps) > 1)
+    }
+
+    /// The round's minimum alone is unfair: whose train follows the hole sees no queue. A quarter of the samples must see little.
+    pub(super) fn refine_queue(&mut self) {
+        let Some(receiving) = &mut self.receiving else { return };
+        let taken = std::mem::take(&mut receiving.taken);
+        if taken <= 3 {
+            return;
+        }
+        let (_, quarter, _) = receiving.samples[..taken].select_nth_unstable((taken - 1) / 4);
+        let queue = quarter.saturating_sub(self.signals.base);
+        self.signals.queue += queue.saturating_sub(self.signals.queue + TRAIN);
+    }
+
+    /// What a silence may be longer for than on a sender's path.
+    pub(super) fn usual_hole(&mut self, seen: &RoundSoFar) -> u64 {
+        let Some(receiving) = &mut self.receiving else { return 0 };
+        let before = receiving.hole;
+        receiving.hole = (3 * before + seen.longest_gap.min(HOLE_MOST)) / 4;
+        before + before / 2
+    }
+
+    pub(super) fn wants_to_validate(&self) -> bool {
+        self.receiving.as_ref().is_some_and(|receiving| self.signals.now > receiving.validate_from)
+    }
+
+    /// A late-comer beside somebody who fills a small buffer takes his queue for the path; only losses tell. The floor shows who is there.
+    pub(super) fn validate(&mut self, ack: &Ack) {
+        self.yield_line(ack, false);
+        self.floor.level = self.floor.level.max(1);
+        if let Some(receiving) = &mut self.receiving {
+            receiving.validating = true;
+        }
+    }
+
+    /// The floor is left.
+    pub(super) fn validated(&mut self) {
+        let Some(receiving) = &mut self.receiving else { return };
+        if std::mem::take(&mut receiving.validating) {
+            receiving.validate_every = if self.floor.met { VALIDATE_LEAST } else { (2 * receiving.validate_every).min(VALIDATE_MOST) };
+            receiving.validate_from = self.signals.now + receiving.validate_every;
+            self.floor.level = 0;
+        }
+    }
+
+    /// A sender that does not use its permission would keep a window that says nothing: at most twice what arrives in a round trip.
+    pub(super) fn keep_to_what_is_used(&mut self, ack: &Ack) {
+        if self.receiving.is_none() || ack.cwnd_limited || self.signals.rate == 0 || matches!(self.state, State::Floor | State::Drain) {
+            return;
+        }
+        let used = super::arithmetic::bytes_in(self.signals.rate, self.signals.base + self.signals.queue);
+        self.window = self.window.min(2 * used + 4 * self.signals.mss);
+    }
+
+    /// Data again after a pause: what the line has now is not known.
+    pub(super) fn after_a_pause(&mut self) {
+        if self.receiving.is_some() && matches!(self.state, State::Law | State::Drain) {
+            self.begin_probe();
+        }
+    }
+}
