@@ -38,6 +38,7 @@ bench: build    ## what it reaches and what it costs: the laboratory (40 minutes
 	scripts/setup-utp-peers
 	cargo run --release --locked -p lowtide-utp-tokio --example loopback
 	scripts/bench-sweep
+	target/release/lowtide bench scavenger
 	target/release/lowtide bench link --jobs 1
 	scripts/bench-receive
 	scripts/bench-send

@@ -5,6 +5,7 @@ pub mod bbr1;
 pub mod bbr2;
 pub mod bbr3;
 pub mod bic;
+pub mod copa;
 pub mod cubic;
 pub mod cubic_rfc9438;
 pub mod dctcp;

@@ -1,7 +1,8 @@
 //! The one list of algorithms: a name, as the field and scenario files write it, to its constructor.
 
 use crate::best_effort::{
-    bbr1, bbr2, bbr3, bic, cubic, cubic_rfc9438, dctcp, highspeed, htcp, hybla, illinois, newreno, scalable, vegas, veno, westwood, yeah,
+    bbr1, bbr2, bbr3, bic, copa, cubic, cubic_rfc9438, dctcp, highspeed, htcp, hybla, illinois, newreno, scalable, vegas, veno, westwood,
+    yeah,
 };
 use crate::controller::{Controller, Start};
 use crate::params::{ParamError, Params};
@@ -189,6 +190,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         kind: Kind::BestEffort,
         preset: "",
         construct: bbr3::build,
+    },
+    Algorithm {
+        name: "copa",
+        summary: "Copa: a rate of 1/(delta x queueing delay); competes with those who fill buffers",
+        source: "Arun and Balakrishnan, NSDI 2018",
+        kind: Kind::BestEffort,
+        preset: "",
+        construct: copa::build,
     },
 ];
 

@@ -54,7 +54,7 @@ pub fn main(request: &Request) -> Result<ExitCode> {
         serde_json::from_str(&text).with_context(|| file.display().to_string())?
     } else {
         let seeds = request.seeds.unwrap_or(if request.quick { suite.quick_seeds } else { suite.seeds });
-        let results = run(&suite, seeds, request.jobs)?;
+        let results = Results { quick: request.quick, ..run(&suite, seeds, request.jobs)? };
         fs::create_dir_all(request.out).with_context(|| request.out.display().to_string())?;
         fs::write(&file, serde_json::to_string_pretty(&results)?).with_context(|| file.display().to_string())?;
         results
@@ -104,7 +104,7 @@ fn run(suite: &Suite, seeds: u64, jobs: Option<usize>) -> Result<Results> {
         let of_row: Vec<&[Values]> = by_cell.by_ref().take(row.cells.len()).collect();
         row.measures.iter().enumerate().map(|(n, number)| row_result(suite, row, number, n, &of_row)).collect::<Vec<_>>()
     });
-    Ok(Results { schema: 1, rows: rows.collect() })
+    Ok(Results { schema: 1, seeds, quick: false, rows: rows.collect() })
 }
 
 /// One cell with one seed: all controls, and once without ours where a number asks for it.

@@ -10,6 +10,10 @@ use super::suite::{Bound, Form};
 pub struct Results {
     /// The version of this form.
     pub schema: u32,
+    /// Seeds of each cell, from 1 on.
+    pub seeds: u64,
+    /// Only a part of the cells was run.
+    pub quick: bool,
     /// Its rows.
     pub rows: Vec<RowResult>,
 }

@@ -27,6 +27,8 @@ pub fn markdown(suite: &Suite, results: &Results) -> String {
     for note in &suite.notes {
         let _ = writeln!(text, "{note}\n");
     }
+    let part = if results.quick { "A fifth of each row's lines (`--quick`)" } else { "Every line" };
+    let _ = writeln!(text, "{part} with each control, seeds 1 to {}.\n", results.seeds);
     text.push_str("## What was asked, and the worst line of each row\n\n");
     summary(&mut text, suite, results, false);
     if suite.tables.iter().any(|table| table.held_out) {
