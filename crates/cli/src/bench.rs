@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use lowtide_lab::run::Outcome;
+use lowtide_lab::outcome::Outcome;
 use lowtide_lab::series;
 use lowtide_scenario::{ResultDir, Scenario};
 

@@ -1,5 +1,6 @@
 //! Pages that open from disk without a network: text, tables and plots. Reads results only.
 
+mod escape;
 pub mod heat;
 pub mod html;
 pub mod plot;

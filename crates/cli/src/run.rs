@@ -7,6 +7,7 @@ mod meter;
 mod signals;
 mod summary;
 mod user;
+mod wait;
 mod what;
 
 use std::ffi::OsString;
@@ -147,7 +148,7 @@ fn run(
             }
         }
     }
-    let code = manage::until_the_end(started.as_mut(), signals, managed.as_mut(), &mut meter)?;
+    let code = wait::until_the_end(started.as_mut(), signals, managed.as_mut(), &mut meter)?;
     let group = meter.group(managed.as_ref());
     let totals = managed.as_ref().map(|m| m.totals().unwrap_or_else(|e| note(&e)));
     let sending = managed.as_ref().map(|m| m.sending(&m.sent().unwrap_or_else(|e| note(&e)))).unwrap_or_default();

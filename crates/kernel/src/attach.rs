@@ -6,21 +6,10 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::cgroup::Group;
-use crate::choice::Choice;
+use crate::config::Config;
 use crate::interfaces::{Interfaces, has_tcx};
 use crate::load::{Programs, descriptor};
 use crate::stats::{FlowSnapshot, Totals, Verified};
-
-/// What a group is told at birth.
-#[derive(Clone, Debug, Default)]
-pub struct Config {
-    /// The control, and the queueing delay that it aims at.
-    pub choice: Choice,
-    /// Mark outgoing packets DSCP LE, 000001 (RFC 8622).
-    pub dscp_le: bool,
-    /// A name for people.
-    pub name: String,
-}
 
 /// Idle paths are looked for about once a minute.
 const POLLS_PER_SWEEP: u64 = 60;

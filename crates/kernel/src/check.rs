@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use anyhow::{Context, Result, anyhow};
 use libbpf_rs::{Object, ProgramInput};
 
-use crate::attach::Config;
+use crate::config::Config;
 use crate::load;
 use crate::send_load;
 use crate::send_wire::Settings;

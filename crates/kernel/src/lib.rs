@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod chain;
 pub mod check;
 pub mod choice;
+mod config;
 pub mod controls;
 pub mod features;
 mod interfaces;
@@ -25,8 +26,9 @@ mod wire;
 pub use lowtide_window as native;
 pub use lowtide_window::Phase;
 
-pub use attach::{Config, Receiver};
+pub use attach::Receiver;
 pub use choice::{Choice, Delay};
+pub use config::Config;
 pub use send::Sender;
 pub use send_stats::{SendSnapshot, SendTotals};
 pub use stats::{FlowSnapshot, LeftAlone, Mode, Totals, Verified};

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, Program};
 
-use crate::attach::Config;
+use crate::config::Config;
 use crate::interfaces::has_tcx;
 use crate::stats::{FlowSnapshot, Totals, Verified};
 use crate::wire;

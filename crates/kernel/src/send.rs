@@ -11,8 +11,8 @@ use std::process;
 use anyhow::{Context, Result, anyhow};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
-use crate::attach::Config;
 use crate::cgroup::Group;
+use crate::config::Config;
 use crate::send_load;
 use crate::send_open::{self, Namespaces};
 use crate::send_stats::{SendSnapshot, SendTotals};

@@ -6,7 +6,7 @@ use lowtide_units::Span;
 use lowtide_window::Phase;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::attach::Config;
+use crate::config::Config;
 use crate::stats::{FlowSnapshot, LeftAlone, Mode, Totals};
 
 /// `struct flow_snapshot`: where each field begins.

@@ -7,6 +7,7 @@ pub mod link;
 pub mod measure;
 mod netlink;
 pub mod netns;
+pub mod outcome;
 pub mod packet;
 pub mod path;
 pub mod plan;

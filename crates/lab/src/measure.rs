@@ -8,9 +8,9 @@ use lowtide_units::statistics;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::link::{self, Record};
+use crate::outcome::{Outcome, Sample, Trace};
 use crate::path::Seen;
 use crate::plan::{self, Job};
-use crate::run::{Outcome, Sample, Trace};
 
 /// The host stalled the link when the median lateness exceeds the accuracy that is promised of the delay,
 const LATE_P50: Span = Span::from_micros(200);

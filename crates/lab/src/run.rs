@@ -7,24 +7,22 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use lowtide_scenario::{Scenario, Summary};
-use lowtide_units::{Span, Time};
+use lowtide_scenario::Scenario;
+use lowtide_units::Span;
 
 use crate::canary::Canary;
 use crate::clock;
-use crate::link::Record;
 use crate::measure;
+use crate::outcome::{Outcome, SAMPLE, Sample, Trace};
 use crate::plan::{self, Job, Work};
-use crate::probe::{Call, Echoes, Reflector};
+use crate::probe::{Call, Reflector};
 use crate::programs::{self, Ground, Said};
-use crate::server::{Server, Stats};
+use crate::server::Server;
 use crate::site::{SERVER, Site};
 use crate::utp;
 
 /// From the last preparation to the first that happens in a scenario.
 const LEAD: Span = Span::from_millis(300);
-/// How often the servers' connections are looked at.
-pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
 /// How often a run that the host stalled is made again.
 const REPEATS: u32 = 2;
 
@@ -35,41 +33,6 @@ pub struct Options {
     pub lowtide: PathBuf,
     /// Set from outside (Ctrl-C) to end early and clean up.
     pub stop: Arc<AtomicBool>,
-}
-
-/// The state of one server's connections at one time.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// When.
-    pub at: Time,
-    /// What the kernel said.
-    pub stats: Stats,
-}
-
-/// What one flow left behind.
-#[derive(Clone, Debug)]
-pub struct Trace {
-    /// The flow.
-    pub job: Job,
-    /// Its server's connections, for flows that a server of ours sends.
-    pub samples: Vec<Sample>,
-    /// What its programs said.
-    pub said: Said,
-    /// For a call, what it heard.
-    pub echoes: Option<Echoes>,
-}
-
-/// A finished run.
-#[derive(Debug)]
-pub struct Outcome {
-    /// In the scenario's terms.
-    pub summary: Summary,
-    /// Everything that was seen, for series.
-    pub traces: Vec<Trace>,
-    /// What the link saw: `reverse` is the way up.
-    pub link: Record,
-    /// The scenario's zero on the laboratory's clock.
-    pub zero: Time,
 }
 
 /// Runs `scenario`; again, if the host stalled the link meanwhile. What is still marked after that is returned so.

@@ -4,8 +4,8 @@ use lowtide_scenario::{FlowPoint, QueuePoint, Series};
 use lowtide_units::Time;
 
 use crate::measure::carried;
+use crate::outcome::{Outcome, Trace};
 use crate::path::Seen;
-use crate::run::{Outcome, Trace};
 
 /// Everything that was seen over time, in order of time.
 pub fn of(outcome: &Outcome) -> Series {
@@ -38,7 +38,7 @@ fn points(trace: &Trace, zero: Time) -> Vec<FlowPoint> {
         return intervals.map(point).collect();
     }
     let pairs = trace.samples.windows(2).filter(|pair| pair[0].at >= zero && pair[1].stats.open > 0);
-    let point = |pair: &[crate::run::Sample]| {
+    let point = |pair: &[crate::outcome::Sample]| {
         let now = pair[1].stats;
         let carried = carried(trace, &pair[1]).saturating_sub(carried(trace, &pair[0]));
         let point = FlowPoint {

@@ -15,9 +15,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::clock;
 use crate::netns::Namespace;
+use crate::outcome::{SAMPLE, Sample};
 use crate::plan::Job;
 use crate::programs::{Ground, Transfer};
-use crate::run::{SAMPLE, Sample};
 use crate::server::Stats;
 use crate::site::{CLIENT, SERVER};
 

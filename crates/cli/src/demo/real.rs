@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use lowtide_kernel::features::Features;
-use lowtide_lab::run::{self, Options, Outcome, Trace};
+use lowtide_lab::outcome::{Outcome, Trace};
+use lowtide_lab::run::{self, Options};
 use lowtide_lab::{measure, plan};
 
 use super::{ACTS, Call, Seen, Way, scenario, smooth};

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use lowtide_lab::run::{self, Options, Outcome};
+use lowtide_lab::outcome::Outcome;
+use lowtide_lab::run::{self, Options};
 use lowtide_scenario::Scenario;
 
 use crate::human;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use super::escape::escape;
 
 /// A value over two parameters.
 #[derive(Clone, Debug, Default)]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
+use super::escape::escape;
 use super::plot::Plot;
 
 /// What a table's cell holds.
@@ -142,11 +143,6 @@ impl Page {
     pub fn write(&self, path: &Path) -> io::Result<()> {
         fs::write(path, self.html())
     }
-}
-
-/// `text` as HTML text or attribute.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

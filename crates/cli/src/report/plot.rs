@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use super::escape::escape;
 
 /// Curves over one pair of axes.
 #[derive(Clone, Debug, Default)]

@@ -1,28 +1,17 @@
-//! A group with the receiver at work on it, and the wait for its end: signals, `status` and new interfaces meanwhile.
+//! A group with the receiver and the sender at work on it. Knows no rate and no signal.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::process::Child;
 use std::thread;
 
 use anyhow::Context;
 use lowtide_kernel::cgroup::{self, Group};
 use lowtide_kernel::{Config, FlowSnapshot, Receiver, SendSnapshot, SendTotals, Sender, Totals};
 use lowtide_units::Span;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 
-use super::child;
-use super::meter::Meter;
-use super::signals::{self, Arrived, Signals};
 use super::what::{Origins, What};
 use crate::status_socket::{self, Sending, Server};
-
-/// How often namespaces that are new are looked for, and rates measured. Milliseconds.
-const TICK_MS: u16 = 1000;
 
 /// Nothing that `doctor` looks for is missing.
 const REFUSES: &str = "this machine has what it takes, and still refuses (more: lowtide doctor)";
@@ -133,80 +122,33 @@ impl Managed {
         left.len()
     }
 
-    /// What is due: answers for `status`, interfaces that have appeared, rates.
-    fn tend(&mut self, meter: &mut Meter) -> anyhow::Result<()> {
-        self.server.answer(|| meter.group(Some(self)))?;
-        let due = meter.tick_is_due();
-        if self.receiver.has_news() || due {
-            self.receiver.poll_interfaces()?;
-        }
-        if due {
-            self.sender.as_mut().map_or(Ok(()), Sender::poll)?;
-            meter.sample(self)?;
-        }
-        Ok(())
+    /// Readable when something is to be answered or looked at.
+    pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.server.as_fd()).chain(self.receiver.news())
     }
 
-    fn has_ended(&self) -> bool {
+    /// Answers those who ask for `status`.
+    pub fn answer(&self, group: impl FnOnce() -> status_socket::Group) -> anyhow::Result<()> {
+        self.server.answer(group)
+    }
+
+    /// Attaches to what has appeared: at once where word has come, else `when_due`, about once a second.
+    pub fn look_around(&mut self, when_due: bool) -> anyhow::Result<()> {
+        if self.receiver.has_news() || when_due {
+            self.receiver.poll_interfaces()?;
+        }
+        match &mut self.sender {
+            Ok(sender) if when_due => sender.poll(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether nothing is left to manage, where there is no CMD.
+    pub fn has_ended(&self) -> bool {
         match &self.origins {
             // We may be a descendant of what we manage: alone, we have nothing to wait for.
             Some(_) => self.group.processes().map_or(true, |all| all.iter().all(|p| *p == std::process::id())),
             None => !self.path().exists(),
         }
-    }
-}
-
-/// Waits until CMD ends, or without one, until the group does or a signal says so. Returns the exit code.
-pub fn until_the_end(
-    mut child: Option<&mut Child>,
-    signals: &Signals,
-    mut managed: Option<&mut Managed>,
-    meter: &mut Meter,
-) -> anyhow::Result<u8> {
-    let mut complaint = None;
-    loop {
-        wait(signals, managed.as_deref())?;
-        while let Some(arrived) = signals.next()? {
-            if let Some(code) = act_on(arrived, child.as_deref_mut())? {
-                return Ok(code);
-            }
-        }
-        let Some(managed) = &mut managed else { continue };
-        if let Err(e) = managed.tend(meter) {
-            // CMD has not ended, so neither does the run; the same complaint every second would drown CMD's output.
-            if complaint.replace(e.to_string()).is_none_or(|last| last != e.to_string()) {
-                super::say(format_args!("{e:#}"));
-            }
-        }
-        if child.is_none() && managed.has_ended() {
-            return Ok(0);
-        }
-    }
-}
-
-/// Returns when something has happened, at the latest after a tick.
-fn wait(signals: &Signals, managed: Option<&Managed>) -> nix::Result<()> {
-    let mut watched = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    if let Some(managed) = managed {
-        watched.push(PollFd::new(managed.server.as_fd(), PollFlags::POLLIN));
-        watched.extend(managed.receiver.news().map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-    }
-    match poll(&mut watched, PollTimeout::from(TICK_MS)) {
-        Err(Errno::EINTR) | Ok(_) => Ok(()),
-        Err(e) => Err(e),
-    }
-}
-
-/// The exit code, if this was the end.
-fn act_on(arrived: Arrived, child: Option<&mut Child>) -> anyhow::Result<Option<u8>> {
-    match (arrived, child) {
-        (Arrived::Child, Some(child)) => Ok(child.try_wait()?.map(child::code)),
-        (Arrived::Request { signal, from_terminal: false }, Some(child)) => {
-            signals::pass_on(signal, Pid::from_raw(child.id() as i32))?;
-            Ok(None)
-        }
-        (Arrived::Request { signal: Signal::SIGUSR1 | Signal::SIGUSR2, .. }, None) => Ok(None),
-        (Arrived::Request { .. }, None) => Ok(Some(0)),
-        _ => Ok(None),
     }
 }
