@@ -1,11 +1,20 @@
 //! uTP between two namespaces of the laboratory. Needs root; without it each test says that it was skipped.
 
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use lowtide_lab::netns::Namespace;
+use lowtide_lab::path::PathConfig;
 use lowtide_lab::run::{Options, run};
+use lowtide_lab::site::{CLIENT, SERVER, Site};
 use lowtide_lab::{series, site};
+use lowtide_net::{ImpairConfig, QueueConfig, Seed, droptail};
 use lowtide_scenario::Scenario;
+use lowtide_units::{Rate, Time};
+use lowtide_utp_tokio::UtpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A bulk flow down, a transfer up.
 const SCENARIO: &str = r#"
@@ -47,4 +56,51 @@ fn a_scenarios_utp_flows_run_here_too_either_way() {
     assert!(down.rtt_ms.min >= 20.0, "{:?}", down.rtt_ms);
     let series = series::of(&outcome);
     assert!(series.flows.iter().any(|point| point.flow == "down" && point.cwnd_bytes > 2000.0 && point.goodput_bps > 1e6));
+}
+
+fn path() -> PathConfig {
+    PathConfig {
+        rate: Rate::from_mbps_f64(20.0),
+        trace: None,
+        extra: BTreeMap::new(),
+        queue: QueueConfig::DropTail(droptail::Config { ms: Some(300.0), ..droptail::Config::default() }),
+        impair: ImpairConfig { delay_ms: 5.0, ..ImpairConfig::default() },
+        header: 14,
+        seed: Seed::new(1),
+    }
+}
+
+/// Devices that carry 1300 bytes: the kernel says so of the first probe, and 1300 less the headers of IP, UDP and uTP are found, where
+/// the search by losses ends at 1250.
+#[test]
+fn a_device_that_names_its_mtu_is_filled_to_the_byte() {
+    if let Err(e) = site::ready() {
+        lowtide_testing::skip("uTP in the laboratory", &format!("{e:#}"));
+        return;
+    }
+    let site = Site::new(1300, path(), path(), Time::ZERO..Time::MAX).expect("a path");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let bind = |space: &Namespace, address: Ipv4Addr| {
+        let inside = || {
+            let _runtime = runtime.enter();
+            Ok(UtpSocket::bind((address, 0).into(), lowtide_utp_tokio::Options::default())?)
+        };
+        space.enter(inside).expect("bound")
+    };
+    let (ours, theirs) = (bind(&site.client, CLIENT), bind(&site.server, SERVER));
+    let info = runtime.block_on(async {
+        let mut listener = theirs.listen();
+        let (stream, accepted) = tokio::join!(ours.connect(theirs.local_addr().expect("bound")), listener.accept());
+        let (mut stream, mut accepted) = (stream.expect("connected"), accepted.expect("accepted"));
+        let mut received = Vec::new();
+        let send = async {
+            stream.write_all(&[7; 200_000]).await?;
+            stream.shutdown().await
+        };
+        let (sent, read) = tokio::join!(send, accepted.read_to_end(&mut received));
+        sent.and(read.map(drop)).expect("carried");
+        assert_eq!(received.len(), 200_000);
+        stream.info()
+    });
+    assert_eq!((info.packet, info.stats.episodes), (1300 - 48, info.stats.timeouts), "no loss is told: {info:?}");
 }

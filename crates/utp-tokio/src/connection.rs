@@ -137,11 +137,13 @@ impl End {
     pub(crate) fn fill(&mut self, train: &mut Train, now: Time) -> bool {
         while let Some(transmit) = self.carried.take().or_else(|| self.protocol.poll(now)) {
             let bytes = transmit.packet.bytes();
-            if !train.takes(bytes, transmit.probe) {
+            // A probe that was lost leaves again as it is, larger than what is known to arrive whole.
+            let alone = transmit.probe || transmit.packet.payload > self.protocol.packet();
+            if !train.takes(bytes, alone) {
                 self.carried = Some(transmit);
                 return true;
             }
-            train.probe |= transmit.probe;
+            (train.probe, train.alone) = (transmit.probe, alone);
             let sending = &self.sending;
             train.push(bytes, |out| {
                 transmit.packet.encode_head(out);

@@ -8,10 +8,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use lowtide_cc::Time;
-use lowtide_utp::Packet;
+use lowtide_utp::{Header, Packet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::connection::{End, Member};
+use crate::errors::Trouble;
 use crate::port::Port;
 use crate::train::Train;
 use crate::udp::Batch;
@@ -66,7 +67,7 @@ pub(crate) async fn run(port: Arc<Port>) {
         let port = Arc::clone(&driver.port);
         tokio::select! {
             _ = port.udp.readable() => {
-                driver.hear();
+                driver.hear(None);
                 driver.receive();
             }
             () = port.wake.notified() => {}
@@ -83,10 +84,16 @@ pub(crate) async fn run(port: Arc<Port>) {
 
 impl Driver {
     /// Reports of the network. Nothing answers them, and no more are looked at than this: the kernel drops what does not fit its queue.
-    fn hear(&mut self) {
+    /// This host's own report about a datagram that was just sent quotes nothing: `probe` is what it is about.
+    fn hear(&mut self, probe: Option<(SocketAddr, Header)>) {
         for _ in 0..MOST_REPORTS {
-            match self.port.udp.trouble() {
-                Ok(Some(trouble)) => self.port.report(&trouble, &mut self.wakers),
+            match self.port.udp.trouble(probe.is_some()) {
+                Ok(Some(Trouble { to, quoted, report })) => {
+                    // It names the peer's address, and no port: the socket is not connected.
+                    let own = probe.filter(|probe| probe.0.ip() == to.ip());
+                    let Some((to, quoted)) = quoted.map(|quoted| (to, quoted)).or(own) else { continue };
+                    self.port.report(to, &quoted, report, &mut self.wakers);
+                }
                 Ok(None) => {}
                 Err(_) => break,
             }
@@ -184,9 +191,13 @@ impl Driver {
 
     /// The train leaves, or waits. What the kernel refuses is lost like any other packet.
     fn leave(&mut self) {
-        if would_block(&self.port.udp.send(&self.train)) {
+        let sent = self.port.udp.send(&self.train);
+        if would_block(&sent) {
             let fresh = Train::new(self.train.to, self.port.udp.longest_train());
             self.waiting.push_back(std::mem::replace(&mut self.train, fresh));
+        } else if sent.is_err() && self.train.probe {
+            // Larger than what this host's own device carries, which is known at once.
+            self.hear(self.train.header().map(|header| (self.train.to, header)));
         }
     }
 }

@@ -20,8 +20,8 @@ const V6_HEADERS: u32 = 48;
 pub(crate) struct Trouble {
     /// Where it was sent.
     pub to: SocketAddr,
-    /// Its header, as the report quotes it.
-    pub quoted: Header,
+    /// Its header, as the report quotes it; this host's own reports quote nothing.
+    pub quoted: Option<Header>,
     /// What was said.
     pub report: Report,
 }
@@ -32,7 +32,7 @@ pub(crate) fn ask_for(socket: &impl AsFd) {
     let _ = setsockopt(socket, sockopt::Ipv6RecvErr, &true);
 }
 
-/// The next report; none if it quotes no uTP packet or is about nothing that concerns uTP. `WouldBlock` at the end of the queue.
+/// The next report; none if it is about nothing that concerns uTP. `WouldBlock` at the end of the queue.
 pub(crate) fn next(socket: &UdpSocket) -> io::Result<Option<Trouble>> {
     let mut bytes = [0; 128];
     let mut slices = [IoSliceMut::new(&mut bytes)];
@@ -46,7 +46,7 @@ pub(crate) fn next(socket: &UdpSocket) -> io::Result<Option<Trouble>> {
         _ => None,
     });
     let quoted = Packet::decode(&bytes[..length.min(128)]).ok().map(|(packet, _)| packet.header);
-    Ok(to.zip(quoted).zip(said).map(|((to, quoted), report)| Trouble { to, quoted, report }))
+    Ok(to.zip(said).map(|(to, report)| Trouble { to, quoted, report }))
 }
 
 fn address(storage: SockaddrStorage) -> Option<SocketAddr> {

@@ -9,13 +9,12 @@ use std::task::Waker;
 use std::time::Duration;
 
 use lowtide_cc::Time;
-use lowtide_utp::{Connection, Kind, Open, Packet, PathMtu, State};
+use lowtide_utp::{Connection, Header, Kind, Open, Packet, PathMtu, Report, State};
 use rand::Rng;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::connection::{End, Member};
-use crate::errors::Trouble;
 use crate::limits::Strays;
 use crate::options::Options;
 use crate::stream::UtpStream;
@@ -200,17 +199,17 @@ impl Port {
         }
     }
 
-    /// The network reports about a datagram.
-    pub(crate) fn report(&self, trouble: &Trouble, wakers: &mut Vec<Waker>) {
-        let id = trouble.quoted.connection_id;
+    /// The network reports about a datagram to `to`.
+    pub(crate) fn report(&self, to: SocketAddr, quoted: &Header, report: Report, wakers: &mut Vec<Waker>) {
+        let id = quoted.connection_id;
         let found = {
             let table = unpoisoned(&self.table);
-            let own = table.members.get(&(trouble.to, id)).filter(|_| trouble.quoted.kind == Kind::Syn).cloned();
-            own.or_else(|| table.find_by_peers_id(trouble.to, id))
+            let own = table.members.get(&(to, id)).filter(|_| quoted.kind == Kind::Syn).cloned();
+            own.or_else(|| table.find_by_peers_id(to, id))
         };
         let Some(member) = found else { return };
         let mut end = member.lock();
-        end.on_report(&trouble.quoted, trouble.report, self.now(), wakers);
+        end.on_report(quoted, report, self.now(), wakers);
         self.queue(&member, &mut end);
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use lowtide_utp::{Header, Packet};
 use quinn_udp::Transmit;
 
 /// A UDP datagram's payload over IPv4 has at most 65,507 bytes, and so has a train.
@@ -13,6 +14,8 @@ pub(crate) struct Train {
     pub to: SocketAddr,
     /// A single datagram that must not be fragmented.
     pub probe: bool,
+    /// A single datagram that may have to be: the kernel fragments none of a train, and refuses all of it.
+    pub alone: bool,
     bytes: Vec<u8>,
     segment: usize,
     segments: usize,
@@ -21,20 +24,25 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn new(to: SocketAddr, most: usize) -> Train {
-        Train { to, probe: false, bytes: Vec::new(), segment: 0, segments: 0, most: most.max(1) }
+        Train { to, probe: false, alone: false, bytes: Vec::new(), segment: 0, segments: 0, most: most.max(1) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.segments == 0
     }
 
-    /// Whether a datagram of `bytes` may join.
-    pub(crate) fn takes(&self, bytes: usize, probe: bool) -> bool {
+    /// The first datagram's header.
+    pub(crate) fn header(&self) -> Option<Header> {
+        Packet::decode(&self.bytes).ok().map(|(packet, _)| packet.header)
+    }
+
+    /// Whether a datagram of `bytes`, which may have to leave `alone`, may join.
+    pub(crate) fn takes(&self, bytes: usize, alone: bool) -> bool {
         let ended = self.bytes.len() < self.segment * self.segments;
         self.is_empty()
             || !(ended
-                || probe
-                || self.probe
+                || alone
+                || self.alone
                 || self.segments >= self.most
                 || bytes > self.segment
                 || self.bytes.len() + bytes > MOST_BYTES)
@@ -51,7 +59,7 @@ impl Train {
 
     /// Empties it, for another peer.
     pub(crate) fn restart(&mut self, to: SocketAddr) {
-        (self.to, self.probe, self.segments) = (to, false, 0);
+        (self.to, self.probe, self.alone, self.segments) = (to, false, false, 0);
         self.bytes.clear();
     }
 

@@ -84,8 +84,11 @@ impl Udp {
         self.socket.ready(Interest::READABLE | Interest::ERROR).await.map(drop)
     }
 
-    /// The next report; `WouldBlock` if there is none.
-    pub(crate) fn trouble(&self) -> io::Result<Option<Trouble>> {
+    /// The next report; `WouldBlock` if there is none. One that has come `just_now` is not known to the runtime yet.
+    pub(crate) fn trouble(&self, just_now: bool) -> io::Result<Option<Trouble>> {
+        if just_now {
+            return errors::next(&self.socket);
+        }
         self.socket.try_io(Interest::ERROR, || errors::next(&self.socket))
     }
 
