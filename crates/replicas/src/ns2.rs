@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod ledbat;
 pub mod ledbat_draft;
+pub mod tcp_agent;
 pub mod tcp_lp;
 pub mod tcp_nice;
 pub mod window;

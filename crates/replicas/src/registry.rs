@@ -101,6 +101,12 @@ pub static ALGORITHMS: &[Algorithm] = &[
         |params, _| published::ledbat_pp::build(params),
     ),
     rival("reno-ns2", "Reno as ns-2's Linux agent has it: counts bytes", "ns-2 tcp/linux/src/tcp_cong.c", ns2::window::build),
+    rival(
+        "tcp_agent-ns2",
+        "Reno as ns-2's own agents have it: counts acknowledgements, in parts of a segment",
+        "ns-2 tcp/tcp.cc",
+        ns2::tcp_agent::build,
+    ),
     ns3(Kind::BestEffort, "bbr-ns3", "BBR as ns-3 models it, its socket's faults included", "ns-3.37 TcpBbr", bbr::build),
     ns3(
         Kind::Scavenger,

@@ -57,7 +57,7 @@ pub enum SendingEnd {
     /// ns-3's socket.
     Ns3(Box<ns3::socket::Socket>),
     /// An agent of ns-2.
-    Ns2(Box<ns2::sender::Sender>),
+    Ns2(Box<ns2::Agent>),
     /// uTP, from its SYN on.
     Utp(Box<UtpEnd>),
 }
@@ -70,7 +70,7 @@ pub enum ReceivingEnd {
     /// ns-3's socket.
     Ns3(Box<ns3::receiver::Receiver>),
     /// ns-2's sink.
-    Ns2(Box<ns2::receiver::Receiver>),
+    Ns2(Box<ns2::sink::Sink>),
     /// uTP.
     Utp(Box<UtpEnd>),
 }

@@ -21,7 +21,7 @@ pub enum Stack {
     /// ns-3's socket.
     Ns3(ns3::socket::SocketConfig, ns3::receiver::ReceiverConfig),
     /// ns-2's agent and sink.
-    Ns2(ns2::sender::SenderConfig, ns2::receiver::ReceiverConfig),
+    Ns2(ns2::AgentConfig, ns2::sink::SinkConfig),
 }
 
 /// What of a stack shows in the packets of a connection.
@@ -91,14 +91,9 @@ impl Stack {
             Stack::Ns3(sender, receiver) => {
                 Wire { mss: sender.segment, scale: receiver.scale, window: receiver.window(), sack: true, ecn: sender.ecn, handshake: true }
             }
-            Stack::Ns2(sender, receiver) => Wire {
-                mss: sender.mss,
-                scale: receiver.scale,
-                window: receiver.window(),
-                sack: receiver.sack,
-                ecn: sender.ecn,
-                handshake: !sender.one_way,
-            },
+            Stack::Ns2(sender, sink) => {
+                Wire { mss: sender.size, scale: sink.scale, window: sink.window(), sack: false, ecn: false, handshake: !sender.one_way }
+            }
         }
     }
 
@@ -107,7 +102,7 @@ impl Stack {
         match self {
             Stack::Tcp(..) => Some(answered.since(sent)),
             Stack::Ns3(..) => Some(ns3::elapsed(sent, answered)),
-            Stack::Ns2(sender, _) => (!sender.one_way).then(|| sender.handshake(sent, answered)),
+            Stack::Ns2(sender, _) => (!sender.one_way).then(|| answered.since(sent)),
         }
     }
 
@@ -122,9 +117,7 @@ impl Stack {
             Stack::Ns3(config, _) => {
                 SendingEnd::Ns3(Box::new(ns3::socket::Socket::new(flow, config, cc.into_congestion_ops()?, start, window)))
             }
-            Stack::Ns2(config, _) => {
-                SendingEnd::Ns2(Box::new(ns2::sender::Sender::new(flow, config, cc.into_replica()?, handshake, window)))
-            }
+            Stack::Ns2(config, _) => SendingEnd::Ns2(Box::new(ns2::Agent::new(flow, config, cc.into_replica()?, window))),
         })
     }
 
@@ -133,7 +126,7 @@ impl Stack {
         match *self {
             Stack::Tcp(_, config) => ReceivingEnd::Tcp(Box::new(Receiver::new(flow, config))),
             Stack::Ns3(_, config) => ReceivingEnd::Ns3(Box::new(ns3::receiver::Receiver::new(flow, config))),
-            Stack::Ns2(_, config) => ReceivingEnd::Ns2(Box::new(ns2::receiver::Receiver::new(flow, config))),
+            Stack::Ns2(_, config) => ReceivingEnd::Ns2(Box::new(ns2::sink::Sink::new(flow, config))),
         }
     }
 }

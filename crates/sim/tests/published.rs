@@ -1,5 +1,6 @@
 //! The published LEDBAT++ of Kapetanidou 2024 in the default scenario of its paper, against a rerun of the authors' program on
-//! ns-3.37 (script `tcp-variants-comparison`, deterministic): numbers that the paper does not print.
+//! ns-3.37 (script `tcp-variants-comparison`, deterministic): numbers that the paper does not print. The rerun's output was not kept: these
+//! numbers are no record as `tests/ns3` and `tests/ns2` are, and bound no closer than they say.
 
 use lowtide_scenario::{Scenario, Summary};
 use lowtide_sim::{Outcome, run};

@@ -283,8 +283,6 @@ pub enum Ns3Recovery {
 pub struct Ns2 {
     /// Which agent sends.
     pub agent: Ns2Agent,
-    /// The sink reports what arrives out of order (`TCPSink/Sack1`); otherwise the Linux agent knows losses by its timer alone.
-    pub sack: bool,
     /// Each acknowledgement is an RTT sample (`timestamps_`); otherwise one segment a round is timed.
     pub timestamps: bool,
     /// No handshake: the SYN is the first segment of the initial window, and the others do not wait for it.
@@ -293,7 +291,7 @@ pub struct Ns2 {
 
 impl Default for Ns2 {
     fn default() -> Ns2 {
-        Ns2 { agent: Ns2Agent::Linux, sack: false, timestamps: false, one_way: true }
+        Ns2 { agent: Ns2Agent::Linux, timestamps: false, one_way: true }
     }
 }
 

@@ -1,175 +1,170 @@
-//! Both ends of a connection over a path that delays by a fixed time and drops what the test says (spec K, "Tests").
-
-mod ns2;
+//! Both ends over a path that delays by 40 ms there and back and drops what a test says, step by step from `tcp.cc`, `tcp-reno.cc` and
+//! `tcp-linux.cc`.
 
 use std::collections::VecDeque;
 
-use lowtide_cc::{Ack, Cause, Congestion, Controller, Snapshot};
-use lowtide_net::Ecn;
-use lowtide_units::{Rate, Span, Time};
+use lowtide_cc::{Params, Start};
+use lowtide_units::{Span, Time};
 
-use super::receiver::{Receiver, ReceiverConfig};
-use super::rto::RtoProfile;
-use super::sender::{Detection, Sender, SenderConfig};
+use super::agent::{Agent, AgentConfig};
+use super::sink::{Sink, SinkConfig};
 use crate::packet::Packet;
 
-const MSS: u32 = 1448;
+const SIZE: u32 = 1448;
 
-/// A Reno of ten lines, so that these tests depend on no algorithm of `cc`.
-#[derive(Debug)]
-struct Reno {
-    cwnd: f64,
-    ssthresh: f64,
-    per_ack: bool,
-}
-
-impl lowtide_replicas::Replica for Reno {
-    fn on_ack_beside(&mut self, ack: &Ack, _: &lowtide_replicas::Beside) {
-        self.on_ack(ack);
-    }
-
-    fn on_repaired(&mut self, most: u64) {
-        self.cwnd = self.ssthresh.min(most as f64);
-    }
-}
-
-impl Controller for Reno {
-    fn on_ack(&mut self, ack: &Ack) {
-        if ack.in_recovery || !ack.may_grow(self.cwnd as u64, self.cwnd < self.ssthresh) {
-            return;
-        }
-        let acked = if self.per_ack { f64::from(MSS).min(ack.acked as f64) } else { ack.acked as f64 };
-        self.cwnd += if self.cwnd < self.ssthresh { acked } else { f64::from(MSS) * acked / self.cwnd };
-    }
-
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.ssthresh = (event.in_flight as f64 / 2.0).max(2.0 * f64::from(MSS));
-        self.cwnd = if event.cause == Cause::Timeout { f64::from(MSS) } else { self.ssthresh };
-    }
-
-    fn on_restart(&mut self, restart: &lowtide_cc::Restart) {
-        if restart.idle > restart.rto {
-            self.cwnd = self.cwnd.min(10.0 * f64::from(MSS));
-        }
-    }
-
-    fn on_mss(&mut self, _mss: u32) {}
-
-    fn cwnd(&self) -> u64 {
-        self.cwnd as u64
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        Snapshot { cwnd: self.cwnd as u64, ..Snapshot::default() }
-    }
-}
-
-/// A connection over a path of a rate and a delay, without limit of queue.
 struct Pair {
-    sender: Sender,
-    receiver: Receiver,
+    agent: Agent,
+    sink: Sink,
     now: Time,
-    rtt: Span,
-    rate: Option<Rate>,
-    free: Time,
     data: VecDeque<(Time, Packet)>,
     acks: VecDeque<(Time, Packet)>,
-    sent: Vec<(Time, u32)>,
+    sent: Vec<(u64, u32)>,
     /// Transmissions to drop, counted from zero; and a segment whose first `.1` transmissions are dropped.
     drop: Vec<usize>,
     drop_segment: (u32, u32),
-    /// What would arrive between these arrives at the second.
-    stall: (Time, Time),
-    /// Segments below are marked on the way.
-    marked: u32,
+}
+
+fn pair(linux: bool, timestamps: bool, one_way: bool, segments: u64) -> Pair {
+    let config = AgentConfig { linux, size: SIZE, timestamps, minrto: Span::from_millis(200), one_way };
+    let start = Start { mss: SIZE, initial_window: Some(if one_way { 2 } else { 10 } * u64::from(SIZE)), ..Start::default() };
+    let control = lowtide_replicas::by_name("reno-ns2").expect("known").build(&Params::default(), &start).expect("no parameters");
+    let mut agent = Agent::new(0, config, control.into_replica().expect("any host"), 1 << 40);
+    agent.write(segments.saturating_mul(u64::from(SIZE)));
+    let sink = SinkConfig { size: SIZE, every: 1, interval: Span::from_millis(100), buffer: 1 << 30, scale: 14 };
+    Pair {
+        agent,
+        sink: Sink::new(0, sink),
+        now: Time::ZERO,
+        data: VecDeque::new(),
+        acks: VecDeque::new(),
+        sent: Vec::new(),
+        drop: Vec::new(),
+        drop_segment: (0, 0),
+    }
 }
 
 impl Pair {
-    fn new(config: SenderConfig, cwnd: f64, ssthresh: f64) -> Pair {
-        let cc = Box::new(Reno { cwnd: cwnd * f64::from(MSS), ssthresh: ssthresh * f64::from(MSS), per_ack: false });
-        let sack = !config.detection.counts_duplicates();
-        Pair {
-            sender: Sender::new(0, config, cc, None, 1 << 40),
-            receiver: Receiver::new(0, ReceiverConfig { every: 1, sack, ..ReceiverConfig::linux(MSS) }),
-            now: Time::ZERO,
-            rtt: Span::from_millis(40),
-            rate: None,
-            free: Time::ZERO,
-            data: VecDeque::new(),
-            acks: VecDeque::new(),
-            sent: Vec::new(),
-            drop: Vec::new(),
-            drop_segment: (0, 0),
-            stall: (Time::ZERO, Time::ZERO),
-            marked: 0,
-        }
-    }
-
-    fn bulk(config: SenderConfig) -> Pair {
-        let mut pair = Pair::new(config, 10.0, 1e6);
-        pair.sender.write(u64::MAX);
-        pair
-    }
-
     fn flush(&mut self) {
-        while let Some(mut packet) = self.sender.poll(self.now) {
-            if packet.seq < self.marked {
-                packet.ecn = Ecn::Ce;
-            }
+        while let Some(packet) = self.agent.poll(self.now) {
             let number = self.sent.len();
-            self.sent.push((self.now, packet.seq));
+            self.sent.push((self.now.nanos() / 1_000_000, packet.seq));
             if packet.seq == self.drop_segment.0 && self.drop_segment.1 > 0 {
                 self.drop_segment.1 -= 1;
-                continue;
+            } else if !self.drop.contains(&number) {
+                self.data.push_back((self.now + Span::from_millis(20), packet));
             }
-            if self.drop.binary_search(&number).is_ok() {
-                continue;
-            }
-            let departs = match self.rate {
-                Some(rate) => self.free.max(self.now) + rate.time_for(u64::from(packet.size)),
-                None => self.now,
-            };
-            self.free = departs;
-            let arrives = departs + self.rtt / 2;
-            let stalled = (self.stall.0..self.stall.1).contains(&arrives);
-            self.data.push_back((if stalled { self.stall.1 } else { arrives }, packet));
         }
     }
 
-    fn run(&mut self, until: Time) {
+    fn run(&mut self, until_ms: u64) {
         self.flush();
         loop {
-            let timer = self.sender.deadline().into_iter().chain(self.receiver.deadline());
-            let next = timer.chain(self.data.front().map(|d| d.0)).chain(self.acks.front().map(|a| a.0)).min();
-            let Some(next) = next.filter(|&at| at <= until) else { break };
-            self.now = next.max(self.now);
-            self.step();
-        }
-        self.now = until;
-    }
-
-    fn step(&mut self) {
-        if self.data.front().is_some_and(|d| d.0 <= self.now) {
-            let (_, packet) = self.data.pop_front().expect("just seen");
-            let ack = self.receiver.on_data(&packet, self.now);
-            self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
-        } else if self.acks.front().is_some_and(|a| a.0 <= self.now) {
-            let (_, ack) = self.acks.pop_front().expect("just seen");
-            self.sender.on_ack(&ack, self.now);
-            self.flush();
-        } else {
-            let ack = self.receiver.on_timer(self.now);
-            self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
-            self.sender.on_timer(self.now);
+            let timers = self.agent.deadline().into_iter().chain(self.sink.deadline());
+            let next = timers.chain(self.data.front().map(|d| d.0)).chain(self.acks.front().map(|a| a.0)).min();
+            let Some(next) = next.filter(|at| *at <= Time::from_millis(until_ms)) else { return };
+            self.now = next;
+            if self.data.front().is_some_and(|d| d.0 <= self.now) {
+                let (_, packet) = self.data.pop_front().expect("just seen");
+                let ack = self.sink.on_data(&packet, self.now);
+                self.acks.extend(ack.map(|ack| (self.now + Span::from_millis(20), ack)));
+            } else if self.acks.front().is_some_and(|a| a.0 <= self.now) {
+                let (_, ack) = self.acks.pop_front().expect("just seen");
+                self.agent.on_ack(&ack, self.now);
+            } else {
+                let ack = self.sink.on_timer(self.now);
+                self.acks.extend(ack.map(|ack| (self.now + Span::from_millis(20), ack)));
+                self.agent.on_timer(self.now);
+            }
             self.flush();
         }
     }
 
     fn times_of(&self, seq: u32) -> Vec<u64> {
-        self.sent.iter().filter(|s| s.1 == seq).map(|s| s.0.nanos() / 1_000_000).collect()
+        self.sent.iter().filter(|s| s.1 == seq).map(|s| s.0).collect()
     }
 }
 
-fn with(detection: Detection) -> SenderConfig {
-    SenderConfig { detection, tlp: false, ..SenderConfig::linux(MSS) }
+/// Ten leave, then twenty at 40 ms, of which the first is lost. Its nineteen duplicates at 80 ms say nothing, but each sets the
+/// timer anew: 200 ms later it fires. What it repairs acknowledges all that was out, and the window is three segments.
+#[test]
+fn duplicates_only_put_the_linux_agents_timer_off() {
+    let mut pair = pair(true, false, false, u64::MAX);
+    pair.drop = vec![10];
+    pair.run(330);
+    assert_eq!(pair.times_of(10), [40, 280]);
+    let at = |ms: u64| pair.sent.iter().filter(|s| s.0 == ms).count();
+    assert_eq!((at(40), at(80), at(280), at(320)), (20, 0, 1, 3));
+    assert_eq!((pair.agent.stats().timeouts, pair.agent.stats().retransmits), (1, 1));
+}
+
+/// With timestamps the duplicates are samples, too: they echo the last that came in order and so seem 80 ms old instead of 40.
+#[test]
+fn duplicates_are_samples_where_there_are_timestamps() {
+    let srtt = |timestamps| {
+        let mut pair = pair(true, timestamps, false, u64::MAX);
+        pair.drop = vec![10];
+        pair.run(85);
+        pair.agent.srtt()
+    };
+    assert!(srtt(true) > Span::from_millis(72) && srtt(true) < Span::from_millis(80), "19 steps of an eighth towards 80 ms");
+    assert_eq!(srtt(false), Span::from_millis(40));
+}
+
+/// The retransmission is lost as well: the window is reduced at each expiry, not once.
+#[test]
+fn each_expiry_is_told() {
+    let mut pair = pair(true, false, false, u64::MAX);
+    pair.drop_segment = (10, 3);
+    pair.run(1000);
+    assert_eq!(pair.times_of(10), [40, 280, 680]);
+    assert_eq!((pair.agent.stats().timeouts, pair.agent.stats().episodes), (2, 2));
+}
+
+/// Three duplicates: Reno repairs at 80 ms, once, and the first two let a new segment each go (RFC 3042).
+#[test]
+fn reno_repairs_at_the_third_duplicate() {
+    let mut pair = pair(false, false, false, 60);
+    pair.drop = vec![10];
+    pair.run(100);
+    assert_eq!(pair.times_of(10), [40, 80]);
+    let at_80: Vec<u32> = pair.sent.iter().filter(|s| s.0 == 80).map(|s| s.1).collect();
+    assert_eq!(at_80[..3], [30, 31, 10]);
+    pair.run(3000);
+    assert!(pair.agent.is_done() && pair.agent.stats().timeouts == 0);
+}
+
+/// A hole and its repair are lost: the timeout goes back to the left edge, and its one repair acknowledges all that was held above.
+#[test]
+fn a_timeout_goes_back_to_the_left_edge() {
+    let mut pair = pair(false, false, false, 60);
+    pair.drop_segment = (12, 2);
+    pair.run(5000);
+    assert!(pair.agent.is_done());
+    let stats = pair.agent.stats();
+    assert_eq!((stats.timeouts, stats.episodes), (1, 2));
+}
+
+/// The Linux agent's SYN and one segment leave together; Reno's SYN alone (`delay_growth_`). It has a number and no payload.
+#[test]
+fn a_syn_without_handshake_takes_a_number_and_no_payload() {
+    for (linux, times) in [(true, [0, 0, 40, 40, 40, 40]), (false, [0, 40, 40, 80, 80, 80])] {
+        let mut pair = pair(linux, false, true, 5);
+        pair.agent.close();
+        pair.run(200);
+        assert_eq!(pair.sent.iter().map(|s| s.0).collect::<Vec<_>>(), times, "Linux: {linux}");
+        assert_eq!(pair.sink.delivered(), u64::from(SIZE) * 5);
+        assert!(pair.agent.is_done());
+    }
+}
+
+/// The sink echoes what came at or below the left edge, duplicates too; nothing above a hole.
+#[test]
+fn the_echo_is_of_the_left_edge() {
+    let mut sink = pair(true, true, false, 1).sink;
+    let mut echo = |seq, ms| {
+        let sent = Time::from_millis(ms);
+        let packet = Packet { seq, sent, ..Packet::new(0, crate::packet::Kind::Data, SIZE + crate::packet::TCP_HEADER, sent) };
+        sink.on_data(&packet, Time::from_millis(99)).map(|a| a.echo.nanos() / 1_000_000)
+    };
+    assert_eq!([echo(0, 1), echo(2, 3), echo(3, 4), echo(0, 7), echo(1, 9)], [1, 1, 1, 7, 9].map(Some));
 }
