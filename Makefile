@@ -42,6 +42,7 @@ bench: build    ## what it reaches and what it costs: the laboratory (40 minutes
 	target/release/lowtide bench link --jobs 1
 	scripts/bench-receive
 	scripts/bench-send
+	scripts/bench-send-cost
 	scripts/bench-cost
 	scripts/bench-start
 
