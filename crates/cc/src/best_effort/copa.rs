@@ -38,6 +38,8 @@ const FILLED_RTTS: u64 = 5;
 const STEADY_WINDOWS: u32 = 3;
 /// No window is smaller, in segments. The paper names none; two is what a receiver acknowledges without its timer.
 const SMALLEST: f64 = 2.0;
+/// After a timeout, of which the paper says nothing: one segment (RFC 5681 §3.1).
+const LOSS_WINDOW: f64 = 1.0;
 const INITIAL_SEGMENTS: u32 = 10;
 
 /// The registry's constructor.
@@ -206,7 +208,7 @@ impl Controller for Copa {
             self.packets = (self.packets / 2.0).max(1.0 / self.config.delta);
         }
         if event.cause == Cause::Timeout {
-            (self.cwnd, self.velocity, self.steady, self.rising) = (SMALLEST, 1.0, 0, None);
+            (self.cwnd, self.velocity, self.steady, self.rising) = (self.cwnd.min(LOSS_WINDOW), 1.0, 0, None);
         }
     }
 
