@@ -17,6 +17,7 @@ use lowtide_lab::series;
 use lowtide_scenario::{ResultDir, Scenario};
 
 use self::suite::{Row, Table};
+use crate::held_back::held_back;
 use crate::lab;
 use crate::lab::pool::{self, Run};
 use crate::stdout;
@@ -95,9 +96,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 }
 
 /// Runs the same scenario in the simulator.
-fn simulate(scenario: &Scenario, text: &str, dir: &Path) -> Result<()> {
-    let outcome = lowtide_sim::run::run(scenario, scenario.seed, false)?;
-    Ok(ResultDir::write(dir, text, &outcome.summary, None)?)
+fn simulate(scenario: &Scenario, dir: &Path) -> Result<()> {
+    let scenario = held_back(scenario.clone());
+    let outcome = lowtide_sim::run::run(&scenario, scenario.seed, false)?;
+    Ok(ResultDir::write(dir, &scenario.to_toml()?, &outcome.summary, None)?)
 }
 
 impl Args {
@@ -139,7 +141,7 @@ fn owed(args: &Args, tables: &[Table], out: &Path) -> Result<Vec<Run<'static>>> 
         let beside = row.measures.iter().any(|measure| values::needs_simulation(&measure.value)).then(|| scenario.clone());
         let keep = Box::new(move |outcome: &Outcome| {
             ResultDir::write(&dir, &text, &outcome.summary, Some(&series::of(outcome)))?;
-            beside.iter().try_for_each(|scenario| simulate(scenario, &text, &dir.join(values::SIMULATED)))
+            beside.iter().try_for_each(|scenario| simulate(scenario, &dir.join(values::SIMULATED)))
         });
         Ok(Run { label: row.name.clone(), scenario, keep })
     };

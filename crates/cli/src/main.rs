@@ -9,6 +9,7 @@ mod bench;
 mod cc;
 mod demo;
 mod doctor;
+mod held_back;
 mod hierarchy;
 mod human;
 mod lab;

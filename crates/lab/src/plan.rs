@@ -227,6 +227,11 @@ pub fn mtu(scenario: &Scenario) -> Result<u32> {
 
 fn work(flow: &Flow) -> Result<Work> {
     let name = &flow.name;
+    let can_be_both_ends = flow.lab.lowtide && flow.lab.program == "iperf3";
+    ensure!(
+        can_be_both_ends || !flow.lab.lowtide_server,
+        "flow `{name}`: `lab.lowtide_server` needs `lab.program = \"iperf3\"` and `lab.lowtide = true`"
+    );
     if flow.kind == Kind::Utp {
         let up = flow.direction == Direction::Reverse;
         return match &flow.traffic {
@@ -318,6 +323,7 @@ mod tests {
             ("name = \"r\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"rledbat-s0\" }", "rledbat-s0"),
             ("name = \"w\"\ncc = \"cubic\"\nlab = { program = \"wget\" }", "wget"),
             ("name = \"l\"\ncc = \"cubic\"\nstart_s = 10.0", "start_s"),
+            ("name = \"s\"\ncc = \"cubic\"\nlab = { lowtide_server = true }", "lowtide_server"),
         ] {
             let message = jobs(&scenario(&format!("[[flows]]\n{flow}"))).unwrap_err().to_string();
             assert!(message.contains(word), "{message}");

@@ -172,12 +172,16 @@ impl Ground<'_> {
     fn iperf(&self, job: &Job, up: bool, due: Time, end: Time) -> Result<Option<serde_json::Value>> {
         self.sleep_before(job, due);
         let port = job.port.to_string();
-        let mut server = Command::new("iperf3");
-        let mut server = self
-            .server
-            .place(server.args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null()))
-            .spawn()
-            .context("starting iperf3 (apt install iperf3)")?;
+        let mut server = match (self.lowtide, &job.managed) {
+            (Some(lowtide), Some(target)) if job.flow.lab.lowtide_server => {
+                let mut command = Command::new(lowtide);
+                command.args(["run", "--quiet", by(target), target, "--", "iperf3"]);
+                command
+            }
+            _ => Command::new("iperf3"),
+        };
+        server.args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Guard(self.server.place(&mut server).spawn().context("starting iperf3 (apt install iperf3)")?);
         sleep(Duration::from_millis(100));
         let seconds = end.since(clock::now().max(due)).secs_f64().ceil().max(1.0);
         let mut command = self.command(job, "iperf3");
@@ -187,8 +191,7 @@ impl Ground<'_> {
             command.arg("-R");
         }
         let result = self.watch(command, self.is_managed(job).then_some(due), end + OVERTIME);
-        let _ = server.kill();
-        server.wait().context("waiting for iperf3's server")?;
+        server.end();
         let last = result?;
         let report: Option<serde_json::Value> = serde_json::from_str(&last.output).ok();
         let complaint = report.as_ref().and_then(|r| r["error"].as_str()).unwrap_or(last.errors.trim()).to_owned();
@@ -203,7 +206,7 @@ impl Ground<'_> {
                 let mut command = Command::new(lowtide);
                 let report = OsString::from(self.report(job));
                 command
-                    .args(["run", "--quiet", if is_delay(target) { "--target" } else { "--cc" }, target, "--name", &job.name, "--json"])
+                    .args(["run", "--quiet", by(target), target, "--name", &job.name, "--json"])
                     .arg(report)
                     .args(["--", "sh", "-c", GATE, program]);
                 command
@@ -244,6 +247,11 @@ impl Ground<'_> {
     }
 }
 
+/// The option of `lowtide run` that a target is given by.
+fn by(target: &str) -> &'static str {
+    if is_delay(target) { "--target" } else { "--cc" }
+}
+
 /// How a program ended and what it said.
 struct Ended {
     /// None if a signal ended it.
@@ -256,6 +264,17 @@ struct Ended {
 
 /// A child that does not outlive the function that started it.
 struct Guard(Child);
+
+impl Guard {
+    /// Asks it to end, and lets it. Not SIGKILL at once: `lowtide run` would leave behind what it runs.
+    fn end(mut self) {
+        let asked = clock::now();
+        let _gone = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        while matches!(self.0.try_wait(), Ok(None)) && clock::now().since(asked) < PATIENCE {
+            sleep(LOOK);
+        }
+    }
+}
 
 impl Drop for Guard {
     fn drop(&mut self) {

@@ -56,6 +56,9 @@ pub struct Measure {
     /// Its unit, with decimals as written: `%`, `ms`, `s`, `B`; none for a ratio.
     #[serde(default)]
     pub unit: String,
+    /// The row whose mean of the same value this one is divided by.
+    #[serde(default)]
+    pub of: Option<String>,
     /// The least it must reach.
     #[serde(default)]
     pub at_least: Option<f64>,
@@ -78,6 +81,12 @@ impl Measure {
     }
 }
 
+impl Row {
+    fn divisors(&self) -> impl Iterator<Item = &str> {
+        self.measures.iter().filter_map(|measure| measure.of.as_deref())
+    }
+}
+
 impl Table {
     fn load(path: &Path) -> Result<Table> {
         let text = fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
@@ -97,12 +106,20 @@ impl Table {
                 bail!(named("it has no `measures`, and the table has none either"));
             }
         }
+        for row in &table.rows {
+            if let Some(other) = row.divisors().find(|other| table.rows.iter().all(|r| r.name != *other)) {
+                bail!("{}: row `{}`: of = \"{other}\" names no row of this file", path.display(), row.name);
+            }
+        }
         Ok(table)
     }
 
-    /// Takes out the rows whose name does not start with one of `wanted` (none if that is empty).
+    /// Takes out the rows whose name does not start with one of `wanted` (none if that is empty) and that no such row is divided by.
     fn retain(&mut self, wanted: &[String]) {
-        self.rows.retain(|row| wanted.is_empty() || wanted.iter().any(|w| row.name.starts_with(w.as_str())));
+        let is_wanted = |row: &Row| wanted.is_empty() || wanted.iter().any(|w| row.name.starts_with(w.as_str()));
+        let divisors = |rows: &[Row]| rows.iter().filter(|r| is_wanted(r)).flat_map(Row::divisors).map(str::to_owned).collect::<Vec<_>>();
+        let needed = divisors(&self.rows);
+        self.rows.retain(|row| is_wanted(row) || needed.contains(&row.name));
     }
 }
 
@@ -139,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_suite_can_be_read_and_its_rows_have_names_of_their_own() {
-        for folder in ["link", "receive", "utp"].map(|suite| suites().join(suite)) {
+        for folder in ["link", "receive", "send", "utp"].map(|suite| suites().join(suite)) {
             let tables = load(&folder, &[]).expect("a suite");
             let mut names: Vec<&str> = tables.iter().flat_map(|t| &t.rows).map(|r| r.name.as_str()).collect();
             let all = names.len();
@@ -158,11 +175,23 @@ mod tests {
     }
 
     #[test]
+    fn a_row_brings_the_row_that_it_is_divided_by_which_must_be_in_its_table() {
+        let tables = load(&suites().join("send"), &["up-loss-ours".to_owned()]).expect("rows");
+        assert_eq!(tables[0].rows.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["up-loss-ours", "up-loss-reno"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = fs::read_to_string(suites().join("send/07-loss.toml")).expect("a suite");
+        fs::write(folder.path().join("1.toml"), text.replace("of = \"up-loss-reno\"", "of = \"up-loss-nobody\"")).expect("written");
+        let error = load(folder.path(), &[]).expect_err("no such row");
+        assert!(error.to_string().contains("up-loss-nobody"), "{error}");
+    }
+
+    #[test]
     fn a_bound_is_met_on_its_own_side_and_no_bound_is_no_verdict() {
         let measure = |at_least, at_most| Measure {
             value: String::new(),
             says: String::new(),
             unit: String::new(),
+            of: None,
             at_least,
             at_most,
             paper: None,

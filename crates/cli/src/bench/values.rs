@@ -11,19 +11,23 @@ pub const SIMULATED: &str = "simulated";
 /// Names of its values, and of the laboratory's values as a part of them, begin so.
 const OF_SIMULATED: &str = "simulated.";
 const TO_SIMULATED: &str = "to_simulated.";
+const APART: &str = "apart.";
+/// How far a share may be from the simulated one: the larger of a fifth of that and a hundredth of the line.
+const SHARE_APART: (f64, f64) = (0.2, 0.01);
 
 /// Whether the value that `name` names needs the simulator's result.
 pub fn needs_simulation(name: &str) -> bool {
-    name.starts_with(OF_SIMULATED) || name.starts_with(TO_SIMULATED)
+    [OF_SIMULATED, TO_SIMULATED, APART].iter().any(|start| name.starts_with(start))
 }
 
 /// The value that `name` names: `share.bulk`, `jain`, …; none if the result has no such value.
 ///
-/// With a flow or a group: `share`, `goodput` (Mbit/s), `frac` (its part of all goodput), `completion` (s), `loss`, `in_time` (the part of a call's packets that
-/// the queue added less than 60 ms to). Of the whole: `jain`, `utilisation`, `queue_p95` (ms), the same of the way up (`up_utilisation`,
-/// `up_queue_p95`), `queue_max` (bytes), `drops`,
-/// `late_p50`, `late_p99`, `late_max` (ms). Before any of these: `simulated.`, the simulator's value for the same scenario, and
-/// `to_simulated.`, this one divided by it.
+/// With a flow or a group: `share`, `goodput` (Mbit/s), `frac` (its part of all goodput), `completion` (s), `loss`, `in_time` (the part of
+/// a call's packets that the queue added less than 60 ms to), `stall` (s, the longest time after the warm-up in which nothing new of it
+/// arrived). Of the whole: `jain`, `utilisation`, `queue_p95` (ms), the same of the way up (`up_utilisation`, `up_queue_p95`), `queue_max`
+/// (bytes), `drops`, `late_p50`, `late_p99`, `late_max` (ms). Before any of these: `simulated.`, the simulator's value for the same
+/// scenario; `to_simulated.`, this one divided by it; `apart.`, for shares: how far this one is from it as a part of what is allowed, the
+/// larger of a fifth of it and 0.01 of the line.
 pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
     let simulated = || ResultDir::read(&result.path.join(SIMULATED)).ok();
     if let Some(rest) = name.strip_prefix(OF_SIMULATED) {
@@ -31,6 +35,10 @@ pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
     }
     if let Some(rest) = name.strip_prefix(TO_SIMULATED) {
         return Some(named(result, rest)? / named(&simulated()?, rest)?);
+    }
+    if let Some(rest) = name.strip_prefix(APART) {
+        let (here, there) = (named(result, rest)?, named(&simulated()?, rest)?);
+        return Some((here - there).abs() / (SHARE_APART.0 * there).max(SHARE_APART.1));
     }
     let summary = &result.summary;
     if let Some((what, who)) = name.split_once('.') {
@@ -42,6 +50,7 @@ pub fn named(result: &ResultDir, name: &str) -> Option<f64> {
             "frac" => sum(|f| f.goodput_bps).map(|sum| sum / summary.flows.iter().map(|f| f.goodput_bps).sum::<f64>()),
             "completion" => flows.first()?.completion_s,
             "in_time" => in_time(result, who),
+            "stall" => stall(result, who),
             _ => None,
         };
     }
@@ -70,6 +79,21 @@ fn in_time(result: &ResultDir, who: &str) -> Option<f64> {
     let base = points().map(|p| p.rtt_ms).min_by(f64::total_cmp)?;
     let measured: Vec<f64> = points().filter(|p| p.time_s >= warmup).map(|p| p.rtt_ms - base).collect();
     Some(measured.iter().filter(|added| **added < TOO_LATE_MS).count() as f64 / measured.len() as f64)
+}
+
+/// Between two of its points at which something had arrived since the point before.
+fn stall(result: &ResultDir, who: &str) -> Option<f64> {
+    let warmup = Scenario::parse(&result.scenario).ok()?.warmup_s;
+    let points = result.series.iter().flat_map(|s| &s.flows).filter(|p| p.flow == who && p.time_s >= warmup);
+    let (mut last, mut longest, mut end) = (None, 0.0_f64, 0.0);
+    for point in points {
+        end = point.time_s;
+        if point.goodput_bps > 0.0 {
+            longest = longest.max(end - last.unwrap_or(warmup));
+            last = Some(end);
+        }
+    }
+    last.map(|last| longest.max(end - last))
 }
 
 #[cfg(test)]
@@ -103,6 +127,18 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_is_the_longest_time_without_anything_new_up_to_the_end() {
+        let point = |time_s, goodput_bps| FlowPoint { goodput_bps, ..FlowPoint::at(time_s, "up") };
+        let points = |last| vec![point(0.5, 0.0), point(1.2, 9.0), point(2.0, 0.0), point(2.2, 9.0), point(3.0, 0.0), point(last, 0.0)];
+        let stalled = |last| {
+            let series = Some(Series { flows: points(last), queues: Vec::new() });
+            named(&ResultDir { series, ..result() }, "stall.up").expect("a value")
+        };
+        assert!((stalled(3.1) - 1.0).abs() < 1e-9 && (stalled(4.0) - 1.8).abs() < 1e-9);
+        assert_eq!(named(&result(), "stall.call"), None, "nothing of it arrived");
+    }
+
+    #[test]
     fn the_simulators_result_is_read_from_below_the_laboratorys() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |path: &std::path::Path, utilisation| {
@@ -114,6 +150,7 @@ mod tests {
         let result = ResultDir::read(folder.path()).expect("read");
         let value = |name| named(&result, name).expect("a value");
         assert_eq!((value("utilisation"), value("simulated.utilisation"), value("to_simulated.utilisation")), (0.6, 0.8, 0.6 / 0.8));
+        assert!((value("apart.utilisation") - 0.2 / 0.16).abs() < 1e-9);
         assert!(needs_simulation("to_simulated.utilisation") && !needs_simulation("utilisation"));
     }
 

@@ -1,18 +1,19 @@
 //! The demo's acts in the simulator: no root, no BPF, no waiting. Draws nothing.
 
 use anyhow::{Context, Result};
-use lowtide_scenario::scenario::{Direction, Kind, Receiver};
+use lowtide_scenario::scenario::{Direction, Kind};
 use lowtide_scenario::{FlowPoint, FlowResult, Scenario, Traffic};
 use lowtide_sim::Outcome;
 
 use super::{ACTS, Call, Seen, Way, scenario, smooth};
+use crate::held_back::held_back;
 use crate::report::Curve;
 
 /// Runs the acts.
 pub fn run(way: Way) -> Result<Vec<Seen>> {
     let mut runs = Vec::new();
     for act in &ACTS {
-        let scenario = held_back(scenario(act, way)?, way);
+        let scenario = held_back(call_goes(way, scenario(act, way)?));
         let outcome = lowtide_sim::run(&scenario, scenario.seed, true).context(act.name(way))?;
         runs.push((scenario, outcome));
     }
@@ -21,19 +22,9 @@ pub fn run(way: Way) -> Result<Vec<Seen>> {
     Ok(runs.into_iter().map(|(scenario, outcome)| see(&scenario, outcome, fastest)).collect())
 }
 
-/// What `lowtide run` manages in the laboratory is held back by the same code here; an upload by the algorithm that the kernel's control
-/// is tested against.
-fn held_back(mut scenario: Scenario, way: Way) -> Scenario {
-    // The simulator's datagrams go one way, the laboratory's both: here that of the bulk transfer.
+/// The simulator's datagrams go one way, the laboratory's both: here that of the bulk transfer.
+fn call_goes(way: Way, mut scenario: Scenario) -> Scenario {
     scenario.flows.iter_mut().filter(|f| f.kind == Kind::Udp && way == Way::Up).for_each(|f| f.direction = Direction::Reverse);
-    for flow in scenario.flows.iter_mut().filter(|f| f.lab.lowtide) {
-        if way == Way::Up {
-            flow.cc = "ledbat_pp-enhanced".to_owned();
-            continue;
-        }
-        flow.kind = Kind::Rledbat;
-        flow.receiver = Some(Receiver { algorithm: format!("{}:kernel", flow.lab.target), params: Default::default() });
-    }
     scenario
 }
 

@@ -347,12 +347,20 @@ pub struct Lab {
     pub connections: u32,
     /// Start it under `lowtide run`.
     pub lowtide: bool,
+    /// Start iperf3's server under `lowtide run` as well.
+    pub lowtide_server: bool,
     /// `lowtide run --target`.
     pub target: String,
 }
 
 impl Default for Lab {
     fn default() -> Lab {
-        Lab { program: "curl".to_owned(), connections: 1, lowtide: false, target: "ledbat_pp-enhanced-burst".to_owned() }
+        Lab {
+            program: "curl".to_owned(),
+            connections: 1,
+            lowtide: false,
+            lowtide_server: false,
+            target: "ledbat_pp-enhanced-burst".to_owned(),
+        }
     }
 }
