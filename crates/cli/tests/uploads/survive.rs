@@ -143,7 +143,7 @@ fn of_two_runs_at_once_each_has_its_own_control_and_the_end_of_one_is_not_the_ot
     let (second, two, _to_second) = run_both_ends();
     assert_ne!(one, two);
     assert_eq!(ask(&mut first, &mut to_first), both(&one));
-    second.kill("-INT");
+    second.kill("-TERM");
     assert_ne!(second.code(), Some(0));
     assert!(controls().contains(&one) && !controls().contains(&two), "{}", controls());
     assert_eq!(ask(&mut first, &mut to_first), both(&one));
