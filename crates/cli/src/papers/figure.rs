@@ -204,10 +204,11 @@ impl Curves<'_> {
             let Some(named) = tracks.get(quantity) else { continue };
             let mine = |flow: &str| flow.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             for (flow, track) in named.iter().filter(|(flow, _)| mine(flow)) {
-                let rest = place(&m.point, &Axes { y: vec![String::new()], ..axes.clone() }, "");
-                let alone = axes.only.len() == m.point.at.len();
+                // What `only` names is the same for the whole plot; the column is not.
+                let at = if axes.only.len() == m.point.at.len() { Vec::new() } else { m.point.at.clone() };
+                let rest = place(&Point { at, ..m.point.clone() }, &Axes { y: vec![String::new()], ..axes.clone() }, "");
                 let label = axes.label(&format!("{quantity}.{flow}"));
-                let named = |rest: &str| if alone || rest.is_empty() { label.clone() } else { format!("{label}, {rest}") };
+                let named = |rest: &str| if rest.is_empty() { label.clone() } else { format!("{label}, {rest}") };
                 let points = track.points().iter().map(|p| (p.0, axes.drawn(p.1)));
                 self.add(named(&rest.name), &named(&rest.base), stroke_of(&m.point), points, None);
             }
