@@ -9,6 +9,7 @@ mod link;
 mod metrics;
 mod packet;
 mod paths;
+mod received;
 pub mod run;
 mod service;
 mod slab;

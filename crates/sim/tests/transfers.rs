@@ -49,3 +49,21 @@ fn a_flow_without_an_end_has_no_transfers() {
     let flows = "[[flows]]\nname = \"bulk\"\ncc = \"cubic\"\n[[flows]]\nname = \"call\"\nkind = \"udp\"\ntraffic = { kind = \"cbr\", rate_kbps = 64, packet_bytes = 160 }\n";
     assert!(run(0.0, flows).flows.iter().all(|flow| flow.transfers.is_none() && flow.completion_s.is_none()));
 }
+
+/// One segment in twenty is lost, so that short last segments wait behind holes.
+#[test]
+fn every_stack_delivers_what_was_written_to_the_byte() {
+    for (stack, cc) in [("linux", "cubic"), ("rfc", "cubic"), ("ns3", "newreno-ns3"), ("ns2", "reno-ns2")] {
+        let flows = format!(
+            "impair = {{ loss = 0.05 }}\n[[flows]]\nname = \"page\"\ncc = \"{cc}\"\ncount = 40\nstagger_s = 0.2\n\
+             traffic = {{ kind = \"finite\", bytes = 8000 }}\ntcp = {{ stack = \"{stack}\" }}\n"
+        );
+        let summary = run(0.0, &flows);
+        let finished: Vec<_> = summary.flows.iter().filter(|flow| flow.completion_s.is_some()).collect();
+        assert!(finished.len() > 35, "{stack}: {} have finished", finished.len());
+        for flow in finished {
+            let bytes = flow.goodput_bps * (flow.stop_s - flow.start_s) / 8.0;
+            assert!((bytes - 8000.0).abs() < 0.5, "{stack}: {} has delivered {bytes} bytes of 8000", flow.name);
+        }
+    }
+}

@@ -9,7 +9,8 @@ use lowtide_net::Ecn;
 use lowtide_units::{Span, Time};
 
 use crate::packet::{Kind, Packet, ack_size};
-use reassembly::{Reassembly, Stored};
+use crate::received::Stored;
+use reassembly::Reassembly;
 
 /// Acknowledgements that leave at once after a duplicate arrived (Linux `TCP_MAX_QUICKACKS`).
 const QUICK_AFTER_DUPLICATE: u32 = 16;
@@ -111,17 +112,17 @@ impl Receiver {
 
     /// In-order payload bytes handed to the application.
     pub fn delivered(&self) -> u64 {
-        self.data.delivered()
+        self.data.received.delivered()
     }
 
     /// The next segment expected.
     pub fn next_expected(&self) -> u32 {
-        self.data.next()
+        self.data.received.next()
     }
 
     /// Something is missing below what has arrived.
     pub fn has_hole(&self) -> bool {
-        self.data.has_hole()
+        self.data.received.has_hole()
     }
 
     /// When [`on_timer`](Self::on_timer) is due.
@@ -141,7 +142,7 @@ impl Receiver {
         if packet.seq <= self.told && self.told <= packet.seq + 1 {
             self.echo = packet.sent;
         }
-        let had_hole = self.data.has_hole();
+        let had_hole = self.has_hole();
         let stored = self.data.store(packet.seq, packet.payload(), self.config.mss);
         self.unacknowledged += 1;
         if stored == Stored::Duplicate {
@@ -203,7 +204,7 @@ impl Receiver {
 
     fn acknowledge(&mut self, now: Time) -> Packet {
         let mut ack = Packet::new(self.flow, Kind::Ack, 0, now);
-        ack.seq = self.data.next();
+        ack.seq = self.next_expected();
         ack.owd = self.owd;
         ack.ece = self.ece;
         ack.echo = self.echo;

@@ -3,6 +3,7 @@
 use lowtide_units::{Span, Time};
 
 use crate::packet::{Kind, Packet, ack_size};
+use crate::received::{Received, Stored};
 
 /// How a sink is set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,32 +32,30 @@ impl SinkConfig {
 pub struct Sink {
     config: SinkConfig,
     flow: u32,
-    /// `next_`; and what is held above it: runs `[from, to)` in ascending order.
-    next: u32,
-    runs: Vec<(u32, u32)>,
+    /// `next_`, `seen_`.
+    received: Received,
     /// `ts_to_echo_`, `last_ack_sent_` + 1.
     ts_to_echo: Time,
     last_ack: u32,
     /// `save_` and when its timer is due.
     saved: Option<Time>,
-    delivered: u64,
     owd: i64,
 }
 
 impl Sink {
     /// A sink that has seen nothing.
     pub fn new(flow: u32, config: SinkConfig) -> Sink {
-        Sink { config, flow, next: 0, runs: Vec::new(), ts_to_echo: Time::ZERO, last_ack: 0, saved: None, delivered: 0, owd: 0 }
+        Sink { config, flow, received: Received::default(), ts_to_echo: Time::ZERO, last_ack: 0, saved: None, owd: 0 }
     }
 
     /// Payload bytes in order.
     pub fn delivered(&self) -> u64 {
-        self.delivered
+        self.received.delivered()
     }
 
     /// `next_`.
     pub fn next_expected(&self) -> u32 {
-        self.next
+        self.received.next()
     }
 
     /// When [`on_timer`](Self::on_timer) is due.
@@ -71,9 +70,9 @@ impl Sink {
         if packet.sent >= self.ts_to_echo && packet.seq <= self.last_ack {
             self.ts_to_echo = packet.sent;
         }
-        let had_gap = !self.runs.is_empty();
-        let in_order = packet.seq == self.next;
-        self.store(packet);
+        let had_gap = self.received.has_hole();
+        // `Acker::update`.
+        let in_order = self.received.store(packet.seq, packet.payload(), self.config.size) == Stored::InOrder;
         // `DelAckSink::recv`: in order and nothing saved waits; the SYN does not (`SYN_immediate_ack_`).
         let waits = self.config.every > 1 && in_order && !had_gap && packet.seq > 0 && !packet.fin && self.saved.is_none();
         if waits {
@@ -88,42 +87,11 @@ impl Sink {
         (self.saved? <= now).then(|| self.ack(now))
     }
 
-    /// `Acker::update`.
-    fn store(&mut self, packet: &Packet) {
-        let seq = packet.seq;
-        let at = self.runs.partition_point(|run| run.1 < seq);
-        if seq > self.next {
-            match self.runs.get_mut(at) {
-                Some(run) if run.0 <= seq && seq < run.1 => {}
-                Some(run) if run.1 == seq => {
-                    run.1 += 1;
-                    let end = run.1;
-                    if self.runs.get(at + 1).is_some_and(|next| next.0 == end) {
-                        self.runs[at].1 = self.runs.remove(at + 1).1;
-                    }
-                }
-                Some(run) if run.0 == seq + 1 => run.0 = seq,
-                _ => self.runs.insert(at, (seq, seq + 1)),
-            }
-            return;
-        }
-        if seq == self.next {
-            self.next += 1;
-            // Every segment but the last is full, so the held ones are too, unless the last one is among them.
-            self.delivered += u64::from(packet.payload());
-            if let Some(&(_, to)) = self.runs.first().filter(|run| run.0 == self.next) {
-                self.delivered += u64::from(to - self.next) * u64::from(self.config.size);
-                self.next = to;
-                self.runs.remove(0);
-            }
-        }
-    }
-
     fn ack(&mut self, now: Time) -> Packet {
         self.saved = None;
-        self.last_ack = self.next;
+        self.last_ack = self.received.next();
         let mut ack = Packet::new(self.flow, Kind::Ack, ack_size(0), now);
-        ack.seq = self.next;
+        ack.seq = self.last_ack;
         ack.owd = self.owd;
         ack.echo = self.ts_to_echo;
         ack.window = self.config.window();

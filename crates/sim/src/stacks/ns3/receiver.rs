@@ -72,7 +72,6 @@ pub struct Receiver {
     /// `m_ecnCESeq`, one above the segment.
     ce_seq: u32,
     dctcp: DctcpState,
-    delivered: u64,
     owd: i64,
 }
 
@@ -92,14 +91,13 @@ impl Receiver {
             ecn: if config.ecn { EcnState::Idle } else { EcnState::Disabled },
             ce_seq: 0,
             dctcp: DctcpState::default(),
-            delivered: 0,
             owd: 0,
         }
     }
 
     /// In-order payload bytes handed to the application.
     pub fn delivered(&self) -> u64 {
-        self.delivered
+        self.rx.delivered()
     }
 
     /// The next segment expected.
@@ -147,15 +145,10 @@ impl Receiver {
 
     fn received_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         let expected = self.rx.next();
-        if !self.rx.add(packet.seq) {
+        if !self.rx.add(packet.seq, packet.payload(), self.config.segment) {
             return Some(self.send_ack(now));
         }
-        let advanced = self.rx.next() - expected;
-        if advanced > 0 {
-            // Every segment but the last is full, so the held ones are too, unless the last one is among them.
-            self.delivered += u64::from(packet.payload()) + u64::from(advanced - 1) * u64::from(self.config.segment);
-        }
-        if self.rx.has_gap() || advanced > 1 {
+        if self.rx.has_gap() || self.rx.next() - expected > 1 {
             self.dctcp.delayed_ack_reserved = false;
             return Some(self.send_ack(now));
         }

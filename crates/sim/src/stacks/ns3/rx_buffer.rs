@@ -1,6 +1,8 @@
 //! `TcpRxBuffer` (`tcp-rx-buffer.cc`): what has arrived, and the list of SACK blocks. The application reads at once. Knows segments, no
 //! window.
 
+use crate::received::{Received, Stored};
+
 /// `TcpOptionSack` blocks that the list keeps, and that fit into a header beside timestamps.
 const LISTED: usize = 4;
 const SENT: usize = 3;
@@ -8,10 +10,8 @@ const SENT: usize = 3;
 /// The buffer of one socket.
 #[derive(Clone, Debug, Default)]
 pub struct RxBuffer {
-    /// `m_nextRxSeq`.
-    next: u32,
-    /// `m_data` above it: runs `[from, to)` in ascending order, disjoint and not touching.
-    runs: Vec<(u32, u32)>,
+    /// `m_nextRxSeq`, and `m_data` above it.
+    received: Received,
     /// `m_sackList`, newest first.
     sack_list: Vec<(u32, u32)>,
 }
@@ -19,51 +19,28 @@ pub struct RxBuffer {
 impl RxBuffer {
     /// `NextRxSequence`.
     pub fn next(&self) -> u32 {
-        self.next
+        self.received.next()
+    }
+
+    /// Payload bytes in order.
+    pub fn delivered(&self) -> u64 {
+        self.received.delivered()
     }
 
     /// Whether something is missing below what has arrived (`Size` exceeds `Available`).
     pub fn has_gap(&self) -> bool {
-        !self.runs.is_empty()
+        self.received.has_hole()
     }
 
-    /// `Add`: whether segment `seq` was news.
-    pub fn add(&mut self, seq: u32) -> bool {
-        let at = self.runs.partition_point(|run| run.1 < seq);
-        let held = self.runs.get(at).is_some_and(|run| run.0 <= seq && seq < run.1);
-        if seq < self.next || held {
-            return false;
+    /// `Add`: whether segment `seq` of `bytes` was news; full ones have `segment`.
+    pub fn add(&mut self, seq: u32, bytes: u32, segment: u32) -> bool {
+        match self.received.store(seq, bytes, segment) {
+            Stored::Duplicate => return false,
+            Stored::OutOfOrder => self.update_sack_list(seq),
+            // `ClearSackList`.
+            Stored::InOrder => self.sack_list.retain(|block| block.1 > self.received.next()),
         }
-        if seq > self.next {
-            self.insert(at, seq);
-            self.update_sack_list(seq);
-            return true;
-        }
-        self.next = match self.runs.first() {
-            Some(&(from, to)) if from == seq + 1 => {
-                self.runs.remove(0);
-                to
-            }
-            _ => seq + 1,
-        };
-        // `ClearSackList`.
-        self.sack_list.retain(|block| block.1 > self.next);
         true
-    }
-
-    fn insert(&mut self, at: usize, seq: u32) {
-        match self.runs.get_mut(at) {
-            Some(run) if run.1 == seq => {
-                run.1 += 1;
-                let end = run.1;
-                if let Some(&(_, to)) = self.runs.get(at + 1).filter(|next| next.0 == end) {
-                    self.runs[at].1 = to;
-                    self.runs.remove(at + 1);
-                }
-            }
-            Some(run) if run.0 == seq + 1 => run.0 = seq,
-            _ => self.runs.insert(at, (seq, seq + 1)),
-        }
     }
 
     /// `UpdateSackList`: the new block joins those of the list that it touches; a block that was forgotten does not come back.
@@ -104,6 +81,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn add(rx: &mut RxBuffer, seq: u32) -> bool {
+        rx.add(seq, 1000, 1000)
+    }
+
     fn blocks(rx: &RxBuffer) -> Vec<(u32, u32)> {
         let mut blocks = [(0, 0); SENT];
         let n = rx.sack_list(&mut blocks);
@@ -113,11 +94,11 @@ mod tests {
     #[test]
     fn the_newest_block_comes_first_and_duplicates_report_nothing() {
         let mut rx = RxBuffer::default();
-        assert!(rx.add(1) && rx.add(5) && rx.add(2));
+        assert!(add(&mut rx, 1) && add(&mut rx, 5) && add(&mut rx, 2));
         assert_eq!(blocks(&rx), [(1, 3), (5, 6)]);
-        assert!(!rx.add(5) && rx.add(9));
+        assert!(!add(&mut rx, 5) && add(&mut rx, 9));
         assert_eq!(blocks(&rx), [(9, 10), (1, 3), (5, 6)]);
-        assert!(rx.add(0));
+        assert!(add(&mut rx, 0));
         assert_eq!((rx.next(), blocks(&rx)), (3, vec![(9, 10), (5, 6)]));
     }
 
@@ -125,8 +106,8 @@ mod tests {
     #[test]
     fn a_block_that_was_forgotten_does_not_come_back() {
         let mut rx = RxBuffer::default();
-        [1, 3, 5, 7, 9].into_iter().for_each(|seq| assert!(rx.add(seq)));
-        assert!(rx.add(2));
+        [1, 3, 5, 7, 9].into_iter().for_each(|seq| assert!(add(&mut rx, seq)));
+        assert!(add(&mut rx, 2));
         assert_eq!(blocks(&rx)[0], (2, 4), "1 is forgotten, 3 is not");
     }
 
@@ -136,8 +117,8 @@ mod tests {
         fn all_arrive(order in Just((0u32..40).collect::<Vec<_>>()).prop_shuffle()) {
             let mut rx = RxBuffer::default();
             for seq in order {
-                prop_assert!(rx.add(seq));
-                prop_assert!(!rx.add(seq));
+                prop_assert!(add(&mut rx, seq));
+                prop_assert!(!add(&mut rx, seq));
             }
             prop_assert_eq!((rx.next(), rx.has_gap(), blocks(&rx).len()), (40, false, 0));
         }
