@@ -1,6 +1,7 @@
 //! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
 
 mod control;
+mod timer;
 
 use lowtide_cc::{ParamError, Params, Start, rledbat};
 use lowtide_units::histogram::Histogram;
@@ -11,6 +12,7 @@ use crate::packet::{Kind, Packet, UDP_HEADER};
 use crate::stacks::{Stack, Wire};
 use crate::utp::UtpEnd;
 use crate::window_limiter::WindowLimiter;
+pub use timer::Timer;
 
 /// Bytes of a SYN or SYN-ACK with its options.
 const SYN_SIZE: u32 = 60;
@@ -127,8 +129,10 @@ pub struct Flow {
     pub receiver: Option<ReceivingEnd>,
     /// What holds the sender back through the receive window.
     limiter: Option<Box<WindowLimiter>>,
-    /// When the pending timer events of the two ends fire.
-    pub timers: [Time; 2],
+    /// The event that pends for the sender's deadline, and for the receiver's.
+    pub sender_timer: Timer,
+    /// See there.
+    pub receiver_timer: Timer,
     syn_sent: Time,
     syn_timeout: Span,
     /// OnOff: the end of the running burst.
@@ -146,7 +150,8 @@ impl Flow {
             sender: None,
             receiver: None,
             limiter: None,
-            timers: [Time::MAX; 2],
+            sender_timer: Timer::default(),
+            receiver_timer: Timer::default(),
             syn_sent: Time::ZERO,
             syn_timeout: SYN_TIMEOUT,
             burst_end: Time::ZERO,

@@ -23,7 +23,7 @@ impl World {
                 self.acknowledge(id, ack, now);
             }
             Kind::Ack | Kind::Utp(Utp { back: true, .. }) => {
-                if flow.timers[0] == now && flow.sender.as_ref().is_some_and(SendingEnd::timer_goes_first) {
+                if flow.sender_timer.is_at(now) && flow.sender.as_ref().is_some_and(SendingEnd::timer_goes_first) {
                     self.sender_timer(id, now);
                 }
                 self.on_answer(handle, now);
@@ -85,19 +85,17 @@ impl World {
         }
         let flow = &mut self.flows[id as usize];
         self.sinks.sender(now, id, flow);
-        let due = flow.sender.as_ref().and_then(|sender| sender.deadline());
-        if let Some(due) = due.filter(|&due| due < flow.timers[0]) {
-            flow.timers[0] = due;
+        let deadline = flow.sender.as_ref().and_then(|sender| sender.deadline());
+        if let Some(due) = flow.sender_timer.set(deadline) {
             self.events.schedule(due, Event::Sender(id));
         }
     }
 
     pub(super) fn sender_timer(&mut self, id: u32, now: Time) {
         let flow = &mut self.flows[id as usize];
-        if flow.timers[0] != now {
+        if !flow.sender_timer.take(now) {
             return;
         }
-        flow.timers[0] = Time::MAX;
         if let Some(sender) = flow.sender.as_mut().filter(|sender| sender.deadline().is_some_and(|due| due <= now)) {
             sender.on_timer(now);
         }
@@ -110,20 +108,17 @@ impl World {
             self.send(&ack, now);
         }
         let flow = &mut self.flows[id as usize];
-        let due = flow.receiver.as_ref().and_then(|receiver| receiver.deadline());
-        if let Some(due) = due.filter(|&due| due < flow.timers[1]) {
-            flow.timers[1] = due;
+        let deadline = flow.receiver.as_ref().and_then(|receiver| receiver.deadline());
+        if let Some(due) = flow.receiver_timer.set(deadline) {
             self.events.schedule(due, Event::Receiver(id));
         }
     }
 
     pub(super) fn receiver_timer(&mut self, id: u32, now: Time) {
         let flow = &mut self.flows[id as usize];
-        if flow.timers[1] != now {
-            return;
+        if flow.receiver_timer.take(now) {
+            let ack = flow.on_receiver_timer(now);
+            self.acknowledge(id, ack, now);
         }
-        flow.timers[1] = Time::MAX;
-        let ack = flow.on_receiver_timer(now);
-        self.acknowledge(id, ack, now);
     }
 }
