@@ -1,41 +1,23 @@
 //! The link with real stacks on it. Needs root; without it each test says that it was skipped.
 #![expect(clippy::print_stderr, reason = "what was measured is shown where a test fails")]
 
-use std::collections::BTreeMap;
+mod common;
+#[path = "common/line.rs"]
+mod line;
+
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
+use common::root;
+use line::path;
 use lowtide_lab::clock;
-use lowtide_lab::path::PathConfig;
 use lowtide_lab::probe::{CALL, Call, Reflector};
 use lowtide_lab::server::Server;
-use lowtide_lab::site::{SERVER, Site, ready};
-use lowtide_net::{ImpairConfig, QueueConfig, droptail};
-use lowtide_units::{Rate, Span};
-
-/// 20 ms there and back, and a buffer of 100 ms.
-fn path(mbps: f64) -> PathConfig {
-    PathConfig {
-        rate: Rate::from_mbps_f64(mbps),
-        trace: None,
-        extra: BTreeMap::new(),
-        queue: QueueConfig::DropTail(droptail::Config { ms: Some(100.0), ..droptail::Config::default() }),
-        impair: ImpairConfig { delay_ms: 10.0, ..ImpairConfig::default() },
-        header: 14,
-        seed: lowtide_net::Seed::new(1),
-    }
-}
-
-fn root() -> bool {
-    let ready = ready();
-    if let Err(e) = &ready {
-        lowtide_testing::skip("the laboratory", &format!("{e:#}"));
-    }
-    ready.is_ok()
-}
+use lowtide_lab::site::{SERVER, Site};
+use lowtide_units::Span;
 
 #[test]
 fn one_cubic_download_fills_the_line_and_a_call_beside_it_sees_the_queue() {
@@ -44,7 +26,7 @@ fn one_cubic_download_fills_the_line_and_a_call_beside_it_sees_the_queue() {
     }
     let begin = clock::now() + Span::from_millis(2500);
     let end = begin + Span::from_millis(3000);
-    let site = Site::new(1500, path(20.0), path(20.0), begin..end).unwrap();
+    let site = Site::new(1500, path(10.0, 100.0), path(10.0, 100.0), begin..end).unwrap();
     let server = Server::new(&site.server, SERVER, 5000, "cubic").unwrap();
     let _reflector = Reflector::new(&site.server, SERVER, 5001).unwrap();
     let call = Call::new(&site.client, (SERVER, 5001).into(), CALL, begin, end, Arc::new(AtomicBool::new(false))).unwrap();

@@ -1,28 +1,22 @@
 //! Uploads by curl in the laboratory: what sends, by which control, and what is read off it. Needs root; without it each test says
 //! that it was skipped.
 
+mod common;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use common::root;
 use lowtide_lab::measure;
 use lowtide_lab::netns::Namespace;
 use lowtide_lab::run::{Options, run};
-use lowtide_lab::site::ready;
 use lowtide_lab::tun::Tun;
 use lowtide_scenario::Scenario;
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, getsockopt, socket};
-
-fn root() -> bool {
-    let ready = ready();
-    if let Err(e) = &ready {
-        lowtide_testing::skip("the laboratory", &format!("{e:#}"));
-    }
-    ready.is_ok()
-}
 
 #[test]
 fn connections_to_a_port_begin_with_its_control_and_to_others_with_the_namespaces() {

@@ -1,18 +1,21 @@
 //! uTP between two namespaces of the laboratory. Needs root; without it each test says that it was skipped.
 
-use std::collections::BTreeMap;
+mod common;
+#[path = "common/line.rs"]
+mod line;
+
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use common::root;
+use line::path;
 use lowtide_lab::netns::Namespace;
-use lowtide_lab::path::PathConfig;
 use lowtide_lab::run::{Options, run};
+use lowtide_lab::series;
 use lowtide_lab::site::{CLIENT, SERVER, Site};
-use lowtide_lab::{series, site};
-use lowtide_net::{ImpairConfig, QueueConfig, Seed, droptail};
 use lowtide_scenario::Scenario;
-use lowtide_units::{Rate, Time};
+use lowtide_units::Time;
 use lowtide_utp_tokio::UtpSocket;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -40,8 +43,7 @@ traffic = { kind = "finite", bytes = 300000 }
 
 #[test]
 fn a_scenarios_utp_flows_run_here_too_either_way() {
-    if let Err(e) = site::ready() {
-        lowtide_testing::skip("uTP in the laboratory", &format!("{e:#}"));
+    if !root() {
         return;
     }
     let scenario = Scenario::parse(SCENARIO).expect("valid");
@@ -58,27 +60,14 @@ fn a_scenarios_utp_flows_run_here_too_either_way() {
     assert!(series.flows.iter().any(|point| point.flow == "down" && point.cwnd_bytes > 2000.0 && point.goodput_bps > 1e6));
 }
 
-fn path() -> PathConfig {
-    PathConfig {
-        rate: Rate::from_mbps_f64(20.0),
-        trace: None,
-        extra: BTreeMap::new(),
-        queue: QueueConfig::DropTail(droptail::Config { ms: Some(300.0), ..droptail::Config::default() }),
-        impair: ImpairConfig { delay_ms: 5.0, ..ImpairConfig::default() },
-        header: 14,
-        seed: Seed::new(1),
-    }
-}
-
 /// Devices that carry 1300 bytes: the kernel says so of the first probe, and 1300 less the headers of IP, UDP and uTP are found, where
 /// the search by losses ends at 1250.
 #[test]
 fn a_device_that_names_its_mtu_is_filled_to_the_byte() {
-    if let Err(e) = site::ready() {
-        lowtide_testing::skip("uTP in the laboratory", &format!("{e:#}"));
+    if !root() {
         return;
     }
-    let site = Site::new(1300, path(), path(), Time::ZERO..Time::MAX).expect("a path");
+    let site = Site::new(1300, path(5.0, 300.0), path(5.0, 300.0), Time::ZERO..Time::MAX).expect("a path");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let bind = |space: &Namespace, address: Ipv4Addr| {
         let inside = || {
