@@ -1,4 +1,4 @@
-//! Events as the spec sheets' tables assume them: window-limited, a thousand bytes a segment. For tests only.
+//! Events for hand-computed steps: window-limited, a thousand bytes a segment. For tests only.
 
 use crate::events::RateSample;
 

@@ -29,8 +29,9 @@ const BURST: &str = "receiver = true\nleast_target_ms = 1.0\nburst_segments = 3.
 /// Segments that come within this make one report of `-burst`: two at 100 Mbit/s.
 const TOGETHER: Span = Span::from_micros(200);
 
-/// `ledbat_pp` and `ledbat_pp-enhanced` as their sources have them; the same with `-burst`, which is ours; `lowtide`, ours, too; and `rledbat-fig2`, the pseudo-code
-/// of Bagnulo 2023, Fig. 2: to a part β_d above the target, once per RTT, first echoes, the minimum of four samples.
+/// `ledbat_pp` and `ledbat_pp-enhanced` as their sources have them; the same with `-burst`, which is ours; `lowtide`, ours, too; and
+/// `rledbat-fig2`, the pseudo-code of Bagnulo 2023, Fig. 2: to a part β_d above the target, once per RTT, first echoes, the minimum of four
+/// samples.
 pub static PROFILES: [Profile; 6] = [
     Profile { name: "ledbat_pp", control: "ledbat_pp", preset: RECEIVER, rtt: RttRule::Edge, interval: Span::ZERO },
     Profile { name: "ledbat_pp-enhanced", control: "ledbat_pp-enhanced", preset: RECEIVER, rtt: RttRule::Edge, interval: Span::ZERO },

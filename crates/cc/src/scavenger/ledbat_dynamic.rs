@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use lowtide_units::Span;
 
-    /// The table of C.2.
+    /// The printed formula, 10^⌈log₁₀[cwnd]⌉ / cwnd (Abu 2010), leaves open what the brackets mean: at 10, 10.5, 12 and 100 packets.
     #[test]
     fn gain_table_of_the_three_readings() {
         use Reading::{Ceiling, Digits, FlooredCeiling};

@@ -43,7 +43,7 @@ impl Default for Config {
     }
 }
 
-/// What libutp-mod changes in the window (B.5).
+/// What libutp-mod changes in the window (its commit 0c452e1).
 pub(crate) const MOD: &str = "gain_bytes = 1382.0\nloss_gate = \"srtt\"";
 
 /// MIN_WINDOW_SIZE.
@@ -99,7 +99,7 @@ impl Libutp {
         }
     }
 
-    /// The queueing delay in µs with the penalty for a drifting clock (B.2, steps 1 and 2).
+    /// The queueing delay in µs with the penalty for a drifting clock (`apply_ccontrol`: `our_delay`).
     fn delay_us(&self, rtt: Option<Span>) -> i64 {
         let rtt_us = rtt.map_or(i64::MAX, |rtt| (rtt.nanos() / 1000) as i64);
         let delay = self.history.value().min(rtt_us);
@@ -107,7 +107,7 @@ impl Libutp {
         if drift < -DRIFT_ALLOWED { delay + (-drift - DRIFT_ALLOWED) / 7 } else { delay }
     }
 
-    /// Steps 3 to 8 of B.2.
+    /// What `apply_ccontrol` makes of a delay: the gain, none while the window was not the limit, then slow start or LEDBAT, then the bounds.
     fn apply(&mut self, now: Time, acked: u64, delay_us: i64) {
         let target = self.config.target_ms * 1e3;
         let window = self.window as f64;

@@ -123,7 +123,7 @@ impl TcpLp {
         self.inferring = true;
     }
 
-    /// Steps 2 and 3 of G.1. True if the window is not to grow on this acknowledgement.
+    /// An early indication halves the window, another one in the inference phase leaves one segment (RFC 6297 §4.1). True if the window is not to grow on this acknowledgement.
     fn withdraw(&mut self, ack: &Ack) -> bool {
         let rtt = ack.rtt.unwrap_or(ack.srtt);
         let indicated = self.early_indication(ack);

@@ -99,7 +99,7 @@ mod tests {
         Ack { now: Time::from_millis(at_ms), acked: 1000, owd: Some(owd_ms * 1_000_000), rtt: Some(rtt), srtt: rtt, ..Ack::default() }
     }
 
-    /// The first sample is an indication (25 >= 25), and the range becomes 25 … 50 (G.1).
+    /// The first sample is an indication (25 >= 25), and the range becomes 25 … 50.
     #[test]
     fn the_first_sample_halves() {
         let (mut law, mut window) = flow(0);
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!((window.cwnd, law.inferring), (20.0, true), "25 < 25 + 15 % of 25");
     }
 
-    /// A standing queue is forgotten: min follows the smoothed delay while the delay stays at 60 (G.1). In eighths it is
+    /// A standing queue is forgotten: min follows the smoothed delay while the delay stays at 60. In eighths it is
     /// 200, 235, 266, 293, 317; the thresholds are 28, 29 + 4, 33 + 4: indications at 29, 33 and 39.
     #[test]
     fn the_base_creeps_up_to_a_standing_queue() {

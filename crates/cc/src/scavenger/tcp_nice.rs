@@ -9,7 +9,7 @@ use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params, require};
 use crate::round::Round;
 
-/// Parameters; the defaults are those of the paper's prototype as Carofiglio 2010 gives them (G.2).
+/// Parameters; the defaults are those of the paper's prototype as Carofiglio 2010 gives them.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -33,7 +33,7 @@ impl Default for Config {
     }
 }
 
-/// Below this spread of RTTs the threshold drowns in noise (G.2).
+/// Below this spread of RTTs the threshold drowns in noise; no source has this bound.
 const LEAST_SPREAD: Span = Span::from_millis(1);
 /// Vegas judges a round by at least so many samples (Linux `tcp_vegas.c`), unless the window itself is smaller.
 const LEAST_SAMPLES: u32 = 3;
@@ -116,7 +116,7 @@ impl TcpNice {
         }
     }
 
-    /// The order of G.2: a loss rules the round, then NICE, then Vegas.
+    /// A loss rules the round, then NICE, then Vegas; the paper names no order.
     fn end_round(&mut self) {
         if !self.lost {
             // Below a pair a round is as many segments as the host sends in a period: two, or one.

@@ -1,4 +1,4 @@
-//! LEDBAT against hand-computed steps of RFC 6817 §2.4.2 and its spec sheet (A).
+//! LEDBAT against hand-computed steps of RFC 6817 §2.4.2 and of the 2009 draft.
 
 use lowtide_units::Time;
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn a_bounded_gain_grows_by_one_a_round_trip() {
     }
 }
 
-/// gain 5 … 400 per second at 25 ms is G = 0.125 … 10 (A.2).
+/// gain 5 … 400 per second at 25 ms is G = 0.125 … 10.
 #[test]
 fn gain_per_second_is_gain_times_target() {
     for (gain, want) in [(5.0, 0.125), (40.0, 1.0), (80.0, 2.0), (320.0, 8.0), (400.0, 10.0)] {

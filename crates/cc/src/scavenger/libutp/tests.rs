@@ -1,4 +1,4 @@
-//! libutp against hand-computed steps of `apply_ccontrol` (B.2, B.4, B.5).
+//! libutp against hand-computed steps of `apply_ccontrol` and of what losses and timeouts do, and libutp-mod beside it.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! TCP-LP against the worked example of its spec sheet (G.1): 10 Mbit/s, 25 ms one way, 120 ms of buffer.
+//! TCP-LP computed by hand on the link of Carofiglio 2010: 10 Mbit/s, 25 ms one way, 120 ms of buffer.
 
 use proptest::prelude::*;
 
