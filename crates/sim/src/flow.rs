@@ -110,6 +110,12 @@ pub struct FlowStats {
 }
 
 impl FlowStats {
+    /// One of its packets has waited so long in a queue that flows share.
+    #[inline]
+    pub fn add_wait(&mut self, wait: Span) {
+        self.waited = (self.waited.0 + wait, self.waited.1 + 1);
+    }
+
     /// One-way delay of the datagram that arrived last.
     pub fn last_transit(&self) -> Option<Span> {
         self.last_transit.map(|ns| Span::from_nanos(ns as u64))

@@ -74,6 +74,17 @@ pub struct Departure {
     pub packet: Handle,
 }
 
+/// What a queue holds, and the CE marks that it has set since the measurement began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// Bytes waiting.
+    pub bytes: u64,
+    /// Packets waiting.
+    pub packets: usize,
+    /// Marks.
+    pub marks: u64,
+}
+
 /// A rate that changes, and the packet being sent, whose end moves with it.
 struct Varying {
     trace: RateTrace,
@@ -193,6 +204,11 @@ impl Link {
         self.queue.marks() - self.marks_before
     }
 
+    /// What is in the queue now.
+    pub fn state(&self) -> QueueState {
+        QueueState { bytes: self.bytes, packets: self.packets(), marks: self.marks() }
+    }
+
     /// Forgets what was measured: the warm-up is over.
     pub fn start_measuring(&mut self, now: Time) {
         self.stats = QueueStats { since: now, last: now, ..QueueStats::default() };
@@ -231,18 +247,23 @@ impl Link {
         Some(Departure { left, free, packet })
     }
 
-    /// A link that is no wire has its turn: `taken` is told of each packet that leaves the queue, those that leave the link go to `leaving`.
-    /// When its next turn is, if it is not for the next packet to say.
+    /// A link that is no wire has its turn: `taken` is told of each packet that leaves the queue and what stays in it, those that leave the
+    /// link go to `leaving`. When its next turn is, if it is not for the next packet to say.
     pub fn serve(
         &mut self,
         now: Time,
         dropped: &mut Vec<(Handle, Drop)>,
-        taken: &mut dyn FnMut(&Handle),
+        taken: &mut dyn FnMut(&Handle, QueueState),
         leaving: &mut Vec<Handle>,
     ) -> Option<Time> {
         let service = self.service.as_mut()?;
         let (queue, bytes, stats) = (&mut *self.queue, &mut self.bytes, &mut self.stats);
-        let mut next = || take(queue, bytes, stats, now, dropped).inspect(&mut *taken);
+        let marks_before = self.marks_before;
+        let mut next = || {
+            let packet = take(queue, bytes, stats, now, dropped)?;
+            taken(&packet, QueueState { bytes: *bytes, packets: queue.packets(), marks: queue.marks() - marks_before });
+            Some(packet)
+        };
         let again = service.serve(now, &mut next, leaving);
         self.busy = again.is_some();
         again

@@ -15,7 +15,7 @@ use lowtide_scenario::scenario::Direction;
 use lowtide_units::Time;
 
 use crate::flow::{Flow, FlowSpec};
-use crate::link::Link;
+use crate::link::{Link, QueueState};
 use crate::packet::Packet;
 use crate::slab::Handle;
 
@@ -38,8 +38,8 @@ pub enum Step {
 
 /// Who watches.
 pub trait Watcher {
-    /// `packet` takes a step at `now`; at a link, after what the step did to the queue.
-    fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>);
+    /// `packet` takes a step at `now`; at a stage with a link, which the step has left in that state.
+    fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, QueueState)>);
 
     /// The sender of flow `id` has reacted to an acknowledgement or a timer, or has sent.
     fn sender(&mut self, now: Time, id: u32, flow: &mut Flow);
@@ -63,7 +63,7 @@ impl TraceSinks {
     }
 
     #[cold]
-    fn tell(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
+    fn tell(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, QueueState)>) {
         self.0.iter_mut().for_each(|watcher| watcher.packet(now, step, packet, at));
     }
 
@@ -74,7 +74,7 @@ impl TraceSinks {
 
     /// `packet` takes a step at an endpoint, or is dropped.
     #[inline(always)]
-    pub fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
+    pub fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, QueueState)>) {
         if self.watch() {
             self.tell(now, step, packet, at);
         }
@@ -86,22 +86,22 @@ impl TraceSinks {
         if self.watch() { link.marks() } else { 0 }
     }
 
-    /// `handle` was given to a link that had set `marks` before and dropped what is `dropped`.
+    /// `handle` was given to a link that had set `marks` before, has dropped what is `dropped` and is left as `at` says.
     #[cold]
-    pub fn queued(&mut self, now: Time, (packet, handle): (&Packet, &Handle), at: (u16, &Link), marks: u64, dropped: &[(Handle, Drop)]) {
+    pub fn queued(&mut self, now: Time, (packet, handle): (&Packet, &Handle), at: (u16, QueueState), marks: u64, dropped: &[(Handle, Drop)]) {
         if dropped.iter().any(|(dropped, _)| dropped.is_same(handle)) {
             return;
         }
         self.tell(now, Step::Enqueue, packet, Some(at));
-        if at.1.marks() > marks {
+        if at.1.marks > marks {
             self.tell(now, Step::Mark, packet, Some(at));
         }
     }
 
-    /// `packet` has left the queue of a link which had set `marks` before.
+    /// `packet` has left the queue of a link which had set `marks` before and is left as `at` says.
     #[cold]
-    pub fn left(&mut self, now: Time, packet: &Packet, at: (u16, &Link), marks: u64) {
-        if at.1.marks() > marks {
+    pub fn left(&mut self, now: Time, packet: &Packet, at: (u16, QueueState), marks: u64) {
+        if at.1.marks > marks {
             self.tell(now, Step::Mark, packet, Some(at));
         }
         self.tell(now, Step::Dequeue, packet, Some(at));

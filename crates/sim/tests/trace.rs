@@ -174,6 +174,21 @@ fn count_events(folder: &Path) -> BTreeMap<String, u64> {
     counts
 }
 
+/// A Wi-Fi station takes several packets from its queue at once: each event tells of the queue after its own packet.
+#[test]
+fn events_tell_of_each_packet_of_an_aggregate() {
+    for kind in ["codel", "fq_codel", "pie"] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let text = format!(
+            "duration_s = 6.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = 40.0\nwifi = {{}}\n\
+             queue = {{ kind = \"{kind}\", ecn = true }}\n{BULK}count = 4\ntcp = {{ ecn = true }}\n"
+        );
+        let summary = watched(&Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}")), folder.path());
+        let (counts, marks) = (count_events(folder.path()), summary.bottlenecks[0].marks);
+        assert!(marks > 5 && counts["mark"] == marks, "{kind}: {} told of {marks}", counts["mark"]);
+    }
+}
+
 #[test]
 fn watching_changes_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");

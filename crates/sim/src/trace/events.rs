@@ -11,7 +11,7 @@ use lowtide_utp::Kind as Type;
 
 use super::{Participants, Step, Watcher};
 use crate::flow::Flow;
-use crate::link::Link;
+use crate::link::QueueState;
 use crate::packet::{Kind, Packet};
 
 /// The file while it is written.
@@ -30,7 +30,7 @@ impl Events {
 }
 
 impl Watcher for Events {
-    fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, &Link)>) {
+    fn packet(&mut self, now: Time, step: Step, packet: &Packet, at: Option<(u16, QueueState)>) {
         if self.result.is_err() {
             return;
         }
@@ -44,8 +44,8 @@ impl Watcher for Events {
             connection: packet.flow,
             number: packet.seq,
             bytes: packet.size,
-            queue_bytes: at.map_or(0, |(_, link)| link.bytes()),
-            queue_packets: at.map_or(0, |(_, link)| link.packets() as u64),
+            queue_bytes: at.map_or(0, |(_, queue)| queue.bytes),
+            queue_packets: at.map_or(0, |(_, queue)| queue.packets as u64),
         });
     }
 

@@ -10,7 +10,7 @@ use lowtide_units::Time;
 
 use super::{Participants, Step, Watcher, headers};
 use crate::flow::Flow;
-use crate::link::Link;
+use crate::link::QueueState;
 use crate::packet::{Kind, Packet};
 
 /// What the servers' end sees.
@@ -80,7 +80,7 @@ impl Captures {
 }
 
 impl Watcher for Captures {
-    fn packet(&mut self, now: Time, step: Step, packet: &Packet, _at: Option<(u16, &Link)>) {
+    fn packet(&mut self, now: Time, step: Step, packet: &Packet, _at: Option<(u16, QueueState)>) {
         let sends = match step {
             Step::Send => true,
             Step::Deliver => false,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{Connection, Participants, Step, Watcher};
 use crate::endpoint::{Note, SendingEnd};
 use crate::flow::Flow;
-use crate::link::Link;
+use crate::link::QueueState;
 use crate::packet::{Kind, Packet, TCP_HEADER};
 
 /// Where the files are, one a connection.
@@ -69,7 +69,7 @@ fn file_name(connection: &Connection) -> String {
 }
 
 impl Watcher for Logs {
-    fn packet(&mut self, now: Time, step: Step, packet: &Packet, _at: Option<(u16, &Link)>) {
+    fn packet(&mut self, now: Time, step: Step, packet: &Packet, _at: Option<(u16, QueueState)>) {
         let log = &mut self.logs[packet.flow as usize];
         match (packet.kind, step) {
             (Kind::Ack, Step::Deliver) => log.arrived = Some(*packet),

@@ -5,7 +5,7 @@ use lowtide_units::Time;
 
 use super::World;
 use crate::event::Event;
-use crate::link::{Departure, Link};
+use crate::link::{Departure, Link, QueueState};
 use crate::packet::Packet;
 use crate::slab::Handle;
 use crate::trace::Step;
@@ -42,7 +42,7 @@ impl World {
         let marks = self.sinks.marks(link);
         let free = link.enqueue(packet, now, &mut self.dropped);
         if self.sinks.watch() {
-            self.sinks.queued(now, (self.slab.get(&packet), &packet), (stage, link), marks, &self.dropped);
+            self.sinks.queued(now, (self.slab.get(&packet), &packet), (stage, link.state()), marks, &self.dropped);
         }
         if !self.dropped.is_empty() {
             self.count_dropped(stage, now);
@@ -62,12 +62,11 @@ impl World {
         let marks = self.sinks.marks(link);
         if let Some(Departure { left, free, packet }) = link.transmit(now, &mut self.dropped) {
             if self.sinks.watch() {
-                self.sinks.left(now, self.slab.get(&packet), (stage, link), marks);
+                self.sinks.left(now, self.slab.get(&packet), (stage, link.state()), marks);
             }
             self.events.schedule(free, Event::Free(u32::from(stage)));
             if !link.own {
-                let waited = &mut self.flows[packet.flow as usize].stats.waited;
-                *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
+                self.flows[packet.flow as usize].stats.add_wait(now.since(packet.queued));
             }
             if link.varies() {
                 link.hold(left, packet);
@@ -85,18 +84,18 @@ impl World {
     fn serve(&mut self, stage: u16, now: Time) {
         let Some(link) = &mut self.stages[usize::from(stage)].link else { return };
         let (mut leaving, mut taken) = (std::mem::take(&mut self.leaving), Vec::new());
-        let marks = self.sinks.marks(link);
+        let mut marks = self.sinks.marks(link);
         let (flows, watched) = (&mut self.flows, self.sinks.watch());
-        let mut note = |packet: &Handle| {
-            let waited = &mut flows[packet.flow as usize].stats.waited;
-            *waited = (waited.0 + now.since(packet.queued), waited.1 + 1);
+        let mut note = |packet: &Handle, state: QueueState| {
+            flows[packet.flow as usize].stats.add_wait(now.since(packet.queued));
             if watched {
-                taken.push(*packet);
+                taken.push((*packet, state));
             }
         };
         let again = link.serve(now, &mut self.dropped, &mut note, &mut leaving);
-        for packet in &taken {
-            self.sinks.left(now, self.slab.get(packet), (stage, link), marks);
+        for (packet, state) in &taken {
+            self.sinks.left(now, self.slab.get(packet), (stage, *state), marks);
+            marks = state.marks;
         }
         if let Some(again) = again {
             self.events.schedule(again, Event::Free(u32::from(stage)));
@@ -162,8 +161,11 @@ impl World {
     fn count_dropped(&mut self, stage: u16, now: Time) {
         for (packet, reason) in self.dropped.drain(..) {
             self.flows[packet.flow as usize].stats.drops += 1;
-            let link = self.stages[usize::from(stage)].link.as_ref();
-            self.sinks.packet(now, Step::Drop(reason), self.slab.get(&packet), link.map(|link| (stage, link)));
+            if self.sinks.watch() {
+                let link = self.stages[usize::from(stage)].link.as_ref();
+                let at = link.map(|link| (stage, link.state()));
+                self.sinks.packet(now, Step::Drop(reason), self.slab.get(&packet), at);
+            }
             self.slab.free(&packet);
         }
     }
