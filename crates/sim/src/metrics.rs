@@ -161,15 +161,15 @@ impl Observer for Sampler<'_> {
     }
 }
 
-/// One bottleneck, measured between two times.
-pub fn bottleneck(name: &str, link: &Link, from: Time, to: Time) -> Bottleneck {
-    let capacity = link.capacity(from, to).bps() as f64;
+/// One bottleneck, measured for `time`, in which it had `capacity`.
+pub fn bottleneck(name: &str, link: &Link, capacity: Rate, time: Span) -> Bottleneck {
+    let capacity = capacity.bps() as f64;
     let delay = &link.stats.delay;
     Bottleneck {
         name: name.to_owned(),
         capacity_bps: capacity,
         // An outage that lasts the whole measurement has no capacity to use.
-        utilisation: if capacity > 0.0 { link.stats.sent as f64 * 8.0 / (capacity * to.since(from).secs_f64()) } else { 0.0 },
+        utilisation: if capacity > 0.0 { link.stats.sent as f64 * 8.0 / (capacity * time.secs_f64()) } else { 0.0 },
         arrivals: link.stats.arrivals,
         drops: link.stats.drops,
         marks: link.marks(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lowtide_scenario::result::{SCHEMA, jain};
 use lowtide_scenario::{Scenario, ScenarioError, Series, Summary};
-use lowtide_units::{Span, Time};
+use lowtide_units::{Rate, Span, Time};
 
 use crate::flow::Flow;
 use crate::metrics::{Sampler, bottleneck, flow_result};
@@ -107,15 +107,18 @@ pub fn run_watched(
         watcher.finish()?;
     }
 
-    let bottlenecks: Vec<_> = layout
-        .bottlenecks
-        .iter()
-        .filter_map(|(name, stage)| world.stages[usize::from(*stage)].link.as_ref().map(|link| bottleneck(name, link, from, end)))
-        .collect();
+    // A cellular link draws all its opportunities again for this: once, not for each flow.
+    let capacities: Vec<Option<Rate>> =
+        world.stages.iter().map(|stage| stage.link.as_ref().map(|link| link.capacity(from, end))).collect();
+    let of_link = |(name, stage): &(String, u16)| {
+        let at = usize::from(*stage);
+        Some(bottleneck(name, world.stages[at].link.as_ref()?, capacities[at]?, end.since(from)))
+    };
+    let bottlenecks: Vec<_> = layout.bottlenecks.iter().filter_map(of_link).collect();
     // Of the links on its way the slowest; its own, if it has one, is no bottleneck that it shares. Of no link its share is nothing.
     let capacity = |flow: usize| {
-        let links = layout.paths[flow].there.iter().filter_map(|&stage| world.stages[usize::from(stage)].link.as_ref());
-        links.map(|link| link.capacity(from, end).bps()).min().map_or(f64::INFINITY, |bps| bps as f64)
+        let links = layout.paths[flow].there.iter().filter_map(|&stage| capacities[usize::from(stage)]);
+        links.map(Rate::bps).min().map_or(f64::INFINITY, |bps| bps as f64)
     };
     let flows: Vec<_> = traffic
         .rows
