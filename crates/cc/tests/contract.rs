@@ -188,8 +188,7 @@ fn a_further_timeout_starts_over_and_leaves_the_threshold() {
         cc.on_further_timeout(&event(Cause::Timeout, flight));
         let after = cc.snapshot();
         assert_eq!(after.ssthresh, reduced.ssthresh, "{}", algorithm.name);
-        // lowtide's own law: half.
-        let most = if algorithm.name == "lowtide" { reduced.cwnd / 2 } else { u64::from(start.mss) };
+        let most = u64::from(start.mss);
         assert!(after.cwnd <= most, "{}: {flight}, {} after a loss, {} after the timeout", algorithm.name, reduced.cwnd, after.cwnd);
     }
 }

@@ -62,11 +62,15 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 		lowtide_on_round(c, a);
 }
 
-// A loss alone says nothing here: `lost` of acknowledgements counts them by round. A timeout halves.
+// A loss alone says nothing here: `lost` of acknowledgements counts them by round. A timeout leaves one segment (RFC 5681 3.1, RFC 6817 2.4.2),
+// from which it grows anew; FLOOR sends less than that already.
 INLINE void lowtide_on_congestion(struct lowtide *c, const struct control_congestion *e)
 {
-	if (e->cause == CONTROL_TIMEOUT && NOW_IS(c->state) != LOWTIDE_FLOOR)
-		c->window = lesser_u63(larger_u63(c->window / 2, 2 * c->signals.mss), c->window);
+	if (e->cause != CONTROL_TIMEOUT || NOW_IS(c->state) == LOWTIDE_FLOOR)
+		return;
+	if (NOW_IS(c->state) != LOWTIDE_START)
+		lowtide_begin_probe(c);
+	c->window = c->signals.mss;
 }
 
 // A pause and a spurious episode change nothing.

@@ -148,11 +148,16 @@ impl Controller for Lowtide {
         self.keep_to_what_is_used(ack);
     }
 
-    /// A loss alone says nothing here: `Ack::lost` counts them by round. A timeout halves.
+    /// A loss alone says nothing here: `Ack::lost` counts them by round. A timeout leaves one segment (RFC 5681 §3.1, RFC 6817 §2.4.2), from
+    /// which it grows anew; FLOOR sends less than that already.
     fn on_congestion(&mut self, event: &Congestion) {
-        if event.cause == Cause::Timeout && self.state != State::Floor {
-            self.window = (self.window / 2).max(2 * self.signals.mss).min(self.window);
+        if event.cause != Cause::Timeout || self.state == State::Floor {
+            return;
         }
+        if self.state != State::Start {
+            self.begin_probe();
+        }
+        self.window = self.signals.mss;
     }
 
     fn on_mss(&mut self, mss: u32) {

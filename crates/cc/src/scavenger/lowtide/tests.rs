@@ -151,6 +151,30 @@ fn a_queue_between_silences_is_seen() {
     assert_eq!(path.cc.state, State::Floor);
 }
 
+/// From one segment it doubles as after a visit to the floor, up to what the line carries.
+#[test]
+fn after_a_timeout_it_begins_anew_from_one_segment() {
+    let timeout = Congestion { now: Time::ZERO, cause: Cause::Timeout, lost: MSS, in_flight: 10 * MSS, srtt: Span::from_micros(BASE) };
+    let mut path = Path::settled();
+    let before = path.cc.window;
+    path.cc.on_congestion(&timeout);
+    assert_eq!((path.cc.state, path.cc.cwnd()), (State::Probe, MSS));
+    path.rounds(12, 0);
+    assert_eq!(path.cc.state, State::Law);
+    assert!(path.cc.window > before / 4 * 3, "{} of {before}", path.cc.window);
+
+    let mut path = Path::new();
+    path.rounds(3, 0);
+    path.cc.on_congestion(&timeout);
+    assert_eq!((path.cc.state, path.cc.cwnd()), (State::Start, MSS));
+
+    let mut path = Path::settled();
+    path.rounds(3, 9_000);
+    let floor = path.cc.cwnd();
+    path.cc.on_congestion(&timeout);
+    assert_eq!((path.cc.state, path.cc.cwnd()), (State::Floor, floor));
+}
+
 #[test]
 fn a_busy_floor_is_not_left() {
     let mut path = Path::settled();
