@@ -1,6 +1,6 @@
 //! FLOOR: nearly silent. Pairs of packets show whether the line is free, busy, held by one of our kind, or slower than before.
 
-use super::arithmetic::{bytes_in, ratio, shuffle};
+use super::arithmetic::{bytes_in, rate_of, ratio, shuffle};
 use super::parts::Part;
 use super::{Lowtide, State};
 use crate::events::Ack;
@@ -193,7 +193,7 @@ impl Lowtide {
     fn join_a_friend(&mut self) {
         self.signals.queue = self.floor.queues[0];
         let round_trip = self.signals.base + self.signals.queue;
-        self.enter_law(super::arithmetic::rate_of(2 * self.signals.mss, round_trip));
+        self.enter_law(rate_of(2 * self.signals.mss, round_trip));
         self.set_window(2 * self.signals.mss);
     }
 

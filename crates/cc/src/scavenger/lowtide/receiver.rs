@@ -1,6 +1,7 @@
 //! What the form of a receive window adds: data comes in trains that no pace smooths, a lone loss may be all that tells of a rival, and the sender
 //! may want less than it is granted.
 
+use super::arithmetic::bytes_in;
 use super::signals::RoundSoFar;
 use super::{Lowtide, State};
 use crate::controller::Start;
@@ -120,7 +121,7 @@ impl Lowtide {
         if self.receiving.is_none() || ack.cwnd_limited || self.signals.rate == 0 || matches!(self.state, State::Floor | State::Drain) {
             return;
         }
-        let used = super::arithmetic::bytes_in(self.signals.rate, self.signals.base + self.signals.queue);
+        let used = bytes_in(self.signals.rate, self.signals.base + self.signals.queue);
         self.window = self.window.min(2 * used + 4 * self.signals.mss);
     }
 

@@ -349,7 +349,7 @@ impl Signals {
     fn refresh(&mut self) {
         let of_mean = time_of(self.mss, self.line_rate().min(RATE_MAX));
         self.serialisation = if self.dispersion[1] < u64::MAX { self.dispersion[1].min(of_mean) } else { of_mean.min(2_000) };
-        // A fiftieth of the base: the law's time constant is about base² / queue, so long paths need more queue to converge.
+        // A fiftieth of the base: the law's time constant is about 2 base² / queue, so long paths need more queue to converge.
         self.knee = KNEE_LEAST.max(self.base / 50).max(3 * self.serialisation) + 2 * self.jitter();
         self.alarm = 2 * self.knee + (2 * self.serialisation).max(2_000);
     }
