@@ -13,8 +13,10 @@ pub struct Beside {
 
 /// A control that an imitated host runs.
 pub trait Replica: Controller {
-    /// Instead of [`Controller::on_ack`].
-    fn on_ack_beside(&mut self, ack: &Ack, beside: &Beside);
+    /// Instead of [`Controller::on_ack`], which is what it is for those whom nothing beside concerns.
+    fn on_ack_beside(&mut self, ack: &Ack, _beside: &Beside) {
+        self.on_ack(ack);
+    }
 
     /// What a timeout gave up has been repaired, and the host lifts the window to the threshold, but to `most` bytes only (ns-2's
     /// Linux agent, `tcp_fastretrans_alert`).
@@ -23,13 +25,9 @@ pub trait Replica: Controller {
 
 /// A control of `lowtide-cc` under an imitated host, which hears of nothing else.
 #[derive(Debug)]
-pub struct Plain(pub Box<dyn Controller>);
+pub(crate) struct Plain(pub Box<dyn Controller>);
 
-impl Replica for Plain {
-    fn on_ack_beside(&mut self, ack: &Ack, _: &Beside) {
-        self.0.on_ack(ack);
-    }
-}
+impl Replica for Plain {}
 
 impl Controller for Plain {
     fn on_ack(&mut self, ack: &Ack) {
@@ -38,6 +36,10 @@ impl Controller for Plain {
 
     fn on_congestion(&mut self, event: &Congestion) {
         self.0.on_congestion(event);
+    }
+
+    fn on_further_timeout(&mut self, event: &Congestion) {
+        self.0.on_further_timeout(event);
     }
 
     fn on_restart(&mut self, restart: &Restart) {

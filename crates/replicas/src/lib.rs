@@ -8,6 +8,7 @@
 //! - [`Replica`]: what an imitated host tells a control beside the events of [`Controller`](lowtide_cc::Controller).
 
 mod contract;
+mod no_params;
 pub mod ns2;
 pub mod ns3;
 pub mod published;
@@ -15,5 +16,5 @@ mod registry;
 #[cfg(test)]
 mod testing;
 
-pub use contract::{Beside, Plain, Replica};
+pub use contract::{Beside, Replica};
 pub use registry::{ALGORITHMS, Algorithm, Built, Known, Unfit, by_name};

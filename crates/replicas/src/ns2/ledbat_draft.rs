@@ -10,7 +10,7 @@ use lowtide_cc::{Ack, Congestion, Controller, ParamError, Params, Restart, Snaps
 use lowtide_units::{Span, Time};
 use serde::Deserialize;
 
-use crate::contract::{Plain, Replica};
+use crate::contract::Replica;
 
 /// Small beside what ns-2's scheduler rounds off: 14 fs at 100 s.
 const FS_PER_NS: f64 = 1e6;
@@ -35,7 +35,7 @@ pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamEr
     let params = params.over(&preset);
     let config: ledbat::Config = params.read("ledbat-2009-ns2")?;
     ledbat::check(&config, "ledbat-2009-ns2")?;
-    Ok(Box::new(Plain(Box::new(LedbatDraft::new(config, Gain::Fixed(config.gain()), hops_ms, start)))))
+    Ok(Box::new(LedbatDraft::new(config, Gain::Fixed(config.gain()), hops_ms, start)))
 }
 
 /// `ledbat-dynamic-ns2`: `ledbat-dynamic` likewise.
@@ -47,8 +47,7 @@ pub fn build_dynamic(params: &Params, start: &Start) -> Result<Box<dyn Replica>,
     let config: ledbat_dynamic::Config = params.read("ledbat-dynamic-ns2")?;
     require(config.initial_gain_per_s > 0.0, "ledbat-dynamic-ns2", "initial_gain_per_s must be above 0")?;
     ledbat::check(&ledbat_config(&config), "ledbat-dynamic-ns2")?;
-    let flow = LedbatDraft::new(ledbat_config(&config), Gain::Dynamic { config, at_target: 0, steady: false }, hops_ms, start);
-    Ok(Box::new(Plain(Box::new(flow))))
+    Ok(Box::new(LedbatDraft::new(ledbat_config(&config), Gain::Dynamic { config, at_target: 0, steady: false }, hops_ms, start)))
 }
 
 fn split(params: &Params, name: &str) -> Result<([f64; 3], Params), ParamError> {
@@ -107,6 +106,8 @@ fn rounding(sent: Time, hops_ms: [f64; 3]) -> i64 {
     let exact = hops_ms.iter().sum::<f64>() / 1e3;
     ((arrived - sent.secs_f64() - exact) * 1e9 * FS_PER_NS) as i64
 }
+
+impl Replica for LedbatDraft {}
 
 impl Controller for LedbatDraft {
     fn on_ack(&mut self, ack: &Ack) {

@@ -1,26 +1,20 @@
 //! The window of ns-2.35's own agents (`tcp/tcp.cc`, `TcpAgent::opencwnd` and `slowdown`, with `windowOption_` 1 and `precisionReduce_` on): in
 //! segments and parts of one, counted by acknowledgements. What `Agent/TCP/Reno` has.
 
-use serde::Deserialize;
-
 use lowtide_cc::{Ack, Cause, Congestion, Controller, ParamError, Params, Snapshot, Start};
 
-use crate::contract::{Beside, Replica};
+use crate::contract::Replica;
+use crate::no_params;
 
 /// `windowInit_`, where the host does not insist on another.
 const WINDOW_INIT: u32 = 2;
-
-/// No parameters.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoParameters {}
 
 /// `tcp_agent-ns2`.
 ///
 /// # Errors
 /// Any parameter.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
-    let NoParameters {} = params.read("tcp_agent-ns2")?;
+    no_params::check(params, "tcp_agent-ns2")?;
     Ok(Box::new(TcpAgent::new(start)))
 }
 
@@ -41,11 +35,7 @@ impl TcpAgent {
     }
 }
 
-impl Replica for TcpAgent {
-    fn on_ack_beside(&mut self, ack: &Ack, _: &Beside) {
-        self.on_ack(ack);
-    }
-}
+impl Replica for TcpAgent {}
 
 impl Controller for TcpAgent {
     /// `opencwnd`: one segment an acknowledgement, or one a window.

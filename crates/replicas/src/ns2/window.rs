@@ -7,9 +7,9 @@ use std::fmt;
 
 use lowtide_cc::{Ack, Cause, Congestion, Controller, ParamError, Params, Restart, Snapshot, Start};
 use lowtide_units::Span;
-use serde::Deserialize;
 
 use crate::contract::{Beside, Replica};
+use crate::no_params;
 
 /// A reduction leaves at least this many segments.
 pub const MIN_SSTHRESH: f64 = 2.0;
@@ -217,17 +217,12 @@ pub struct Reno;
 
 impl Module for Reno {}
 
-/// No parameters.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoParameters {}
-
 /// `reno-ns2`.
 ///
 /// # Errors
 /// Any parameter.
 pub fn build(params: &Params, start: &Start) -> Result<Box<dyn Replica>, ParamError> {
-    let NoParameters {} = params.read("reno-ns2")?;
+    no_params::check(params, "reno-ns2")?;
     Ok(Box::new(Agent::new(Reno, start)))
 }
 

@@ -6,7 +6,8 @@ use std::fmt;
 
 use lowtide_cc::{ParamError, Params, Start};
 use lowtide_units::{Span, Time};
-use serde::Deserialize;
+
+use crate::no_params;
 
 /// `TcpSocketState::TcpCongState_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,16 +184,11 @@ pub trait CongestionOps: fmt::Debug + Send {
     }
 }
 
-/// No parameters: a replica has what its original has by default.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoParams {}
-
 /// Takes `ops` for the control called `name`.
 ///
 /// # Errors
 /// Any parameter.
 pub fn build<O: CongestionOps + 'static>(name: &str, ops: O, params: &Params) -> Result<Box<dyn CongestionOps>, ParamError> {
-    let NoParams {} = params.read(name)?;
+    no_params::check(params, name)?;
     Ok(Box::new(ops))
 }
