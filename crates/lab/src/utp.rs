@@ -24,13 +24,15 @@ use crate::site::{CLIENT, SERVER};
 /// One write's worth of payload. Its bytes do not matter; that they are sent does.
 const CHUNK: usize = 64 << 10;
 
-/// What the scenario asks of uTP; libutp repairs a packet once, and everything else again, as in the simulator.
+/// What the scenario asks of uTP.
 pub fn options(flow: &Flow) -> Options {
-    let once = flow.utp.repair.map_or(flow.cc == "libutp", |repair| repair == Repair::Once);
     Options {
         control: flow.cc.clone(),
         params: lowtide_cc::Params::from(flow.params.clone()),
-        repair: if once { lowtide_utp::Repair::Once } else { lowtide_utp::Repair::ByTime },
+        repair: match flow.utp.repair_under(&flow.cc) {
+            Repair::Once => lowtide_utp::Repair::Once,
+            Repair::ByTime => lowtide_utp::Repair::ByTime,
+        },
         min_rto: Span::from_millis_f64(flow.utp.min_rto_ms),
         tick: Span::from_millis_f64(flow.utp.tick_ms),
         packet: Some(flow.utp.payload_bytes),

@@ -179,15 +179,15 @@ fn app(flow: &Flow) -> Result<App, String> {
     }
 }
 
-/// Where the scenario leaves it open, a lost retransmission is repaired as the congestion control's own program does: all but
-/// libutp repair it.
 fn utp(flow: &Flow) -> lowtide_utp::Config {
-    let once = flow.utp.repair.map_or(flow.cc == "libutp", |repair| repair == Repair::Once);
     lowtide_utp::Config {
         packet: flow.utp.payload_bytes,
         min_rto: Span::from_millis_f64(flow.utp.min_rto_ms),
         tick: Span::from_millis_f64(flow.utp.tick_ms),
-        repair: if once { lowtide_utp::Repair::Once } else { lowtide_utp::Repair::ByTime },
+        repair: match flow.utp.repair_under(&flow.cc) {
+            Repair::Once => lowtide_utp::Repair::Once,
+            Repair::ByTime => lowtide_utp::Repair::ByTime,
+        },
         ..lowtide_utp::Config::default()
     }
 }

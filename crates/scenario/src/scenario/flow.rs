@@ -327,6 +327,14 @@ impl Default for Utp {
     }
 }
 
+impl Utp {
+    /// What happens to a lost retransmission under the control `cc`: where the scenario leaves it open, what that control's own program
+    /// does. All but libutp repair it.
+    pub fn repair_under(&self, cc: &str) -> Repair {
+        self.repair.unwrap_or(if cc == "libutp" { Repair::Once } else { Repair::ByTime })
+    }
+}
+
 /// What uTP does about a lost retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
