@@ -63,8 +63,8 @@ impl Default for Config {
 pub struct FreeBsdConfig(pub Config);
 
 impl Configuration for Config {
-    fn build<P: Packet + Send + 'static>(&self, _name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
-        FqPie::new(self, Profile::Linux, seed).map(|queue| -> Box<dyn Queue<P>> { Box::new(queue) })
+    fn build<P: Packet + Send + 'static>(&self, name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        FqPie::new(self, name, Profile::Linux, seed).map(|queue| -> Box<dyn Queue<P>> { Box::new(queue) })
     }
 
     fn device_queue_packets(&self) -> usize {
@@ -77,8 +77,8 @@ impl Configuration for Config {
 }
 
 impl Configuration for FreeBsdConfig {
-    fn build<P: Packet + Send + 'static>(&self, _name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
-        FqPie::new(&self.0, Profile::FreeBsd, seed).map(|queue| -> Box<dyn Queue<P>> { Box::new(queue) })
+    fn build<P: Packet + Send + 'static>(&self, name: &'static str, _rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError> {
+        FqPie::new(&self.0, name, Profile::FreeBsd, seed).map(|queue| -> Box<dyn Queue<P>> { Box::new(queue) })
     }
 
     fn device_queue_packets(&self) -> usize {
@@ -101,14 +101,6 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The `kind` that scenarios write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Profile::Linux => "fq_pie",
-            Profile::FreeBsd => "fq_pie-freebsd",
-        }
-    }
-
     fn parameters(self) -> Parameters {
         match self {
             Profile::Linux => Parameters::RFC8033,
@@ -127,13 +119,13 @@ pub struct FqPie<P> {
 }
 
 impl<P: Packet> FqPie<P> {
-    /// An empty discipline; `seed` perturbs the hash and decides the drops.
+    /// An empty discipline called `name` in errors; `seed` perturbs the hash and decides the drops.
     ///
     /// # Errors
     /// A size or a time that is not above zero.
-    pub fn new(c: &Config, profile: Profile, seed: Seed) -> Result<FqPie<P>, ConfigError> {
+    pub fn new(c: &Config, name: &'static str, profile: Profile, seed: Seed) -> Result<FqPie<P>, ConfigError> {
         let sizes = c.packets > 0 && c.queues > 0 && c.quantum > 0;
-        require(sizes, profile.name(), "`packets`, `queues` and `quantum` must be above 0")?;
+        require(sizes, name, "`packets`, `queues` and `quantum` must be above 0")?;
         let one = pie::Config {
             target_ms: c.target_ms,
             update_ms: c.update_ms,
@@ -143,7 +135,7 @@ impl<P: Packet> FqPie<P> {
             packets: c.packets,
             device_queue_packets: c.device_queue_packets,
         };
-        let controller = Rfc8033::new(one.over(profile.parameters(), profile.name())?);
+        let controller = Rfc8033::new(one.over(profile.parameters(), name)?);
         let shape = Shape { queues: c.queues, quantum: c.quantum, limit_packets: c.packets, perfect_hash: c.perfect_hash };
         Ok(FqPie { profile, flows: FlowQueues::new(shape, controller, seed), marks: 0, random: seed.of("drop").generator() })
     }
@@ -237,7 +229,7 @@ mod tests {
     use crate::tests::{Pkt, pkt};
 
     fn discipline(profile: Profile) -> FqPie<Pkt> {
-        FqPie::new(&Config { perfect_hash: true, ..Config::default() }, profile, Seed::new(1)).expect("defaults")
+        FqPie::new(&Config { perfect_hash: true, ..Config::default() }, "fq_pie", profile, Seed::new(1)).expect("defaults")
     }
 
     /// A flow that sends at twice the rate of 12 Mbit/s beside one with a packet every 20 ms.
@@ -294,7 +286,7 @@ mod tests {
     fn a_full_discipline_drops_where_its_profile_says() {
         let config = Config { perfect_hash: true, packets: 50, ..Config::default() };
         for (profile, victim) in [(Profile::Linux, 2), (Profile::FreeBsd, 1)] {
-            let (mut queue, mut dropped) = (FqPie::new(&config, profile, Seed::new(1)).expect("sizes"), Vec::new());
+            let (mut queue, mut dropped) = (FqPie::new(&config, "fq_pie", profile, Seed::new(1)).expect("sizes"), Vec::new());
             for _ in 0..50 {
                 queue.enqueue(pkt(1, 100), Time::ZERO, &mut dropped);
             }
