@@ -115,6 +115,11 @@ impl Packet {
     }
 }
 
+/// The window in bytes that a field scaled by 2^`scale` can say of an empty `buffer` (RFC 7323 §2.2).
+pub fn window_of(buffer: u64, scale: u8) -> u32 {
+    ((buffer >> scale).min(u64::from(u16::MAX)) << scale) as u32
+}
+
 /// Bytes of an acknowledgement with `blocks` SACK blocks.
 pub fn ack_size(blocks: u32) -> u32 {
     TCP_HEADER + if blocks == 0 { 0 } else { SACK_HEADER + SACK_BLOCK * blocks }

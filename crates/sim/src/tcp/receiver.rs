@@ -8,7 +8,7 @@ mod tests;
 use lowtide_net::Ecn;
 use lowtide_units::{Span, Time};
 
-use crate::packet::{Kind, Packet, ack_size};
+use crate::packet::{Kind, Packet, ack_size, window_of};
 use crate::received::Stored;
 use reassembly::Reassembly;
 
@@ -66,7 +66,7 @@ impl ReceiverConfig {
 
     /// The window of an empty buffer, as far as the field can say it.
     pub fn window(&self) -> u32 {
-        ((self.buffer >> self.scale).min(u64::from(u16::MAX)) << self.scale) as u32
+        window_of(self.buffer, self.scale)
     }
 }
 

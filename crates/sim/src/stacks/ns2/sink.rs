@@ -2,7 +2,7 @@
 
 use lowtide_units::{Span, Time};
 
-use crate::packet::{Kind, Packet, ack_size};
+use crate::packet::{Kind, Packet, ack_size, window_of};
 use crate::received::{Received, Stored};
 
 /// How a sink is set.
@@ -23,7 +23,7 @@ pub struct SinkConfig {
 impl SinkConfig {
     /// The window that acknowledgements carry.
     pub fn window(&self) -> u32 {
-        ((self.buffer >> self.scale).min(u64::from(u16::MAX)) << self.scale) as u32
+        window_of(self.buffer, self.scale)
     }
 }
 

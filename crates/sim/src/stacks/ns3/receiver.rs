@@ -6,7 +6,7 @@ use lowtide_units::{Span, Time};
 
 use super::rx_buffer::RxBuffer;
 use super::ts_value;
-use crate::packet::{Kind, Packet, ack_size};
+use crate::packet::{Kind, Packet, ack_size, window_of};
 
 /// How a receiver acknowledges: attributes of `TcpSocket` and `TcpSocketBase`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct ReceiverConfig {
 impl ReceiverConfig {
     /// `AdvertisedWindowSize` of an empty buffer.
     pub fn window(&self) -> u32 {
-        ((self.rcv_buf >> self.scale).min(u64::from(u16::MAX)) << self.scale) as u32
+        window_of(self.rcv_buf, self.scale)
     }
 }
 
