@@ -7,9 +7,13 @@ const SEEDS: [u64; 3] = [1, 2, 3];
 const PAYLOAD: f64 = 1448.0 / 1514.0;
 const CUBIC: &str = "cc = \"cubic\"\nstart_s = 5.0";
 
-/// 20 Mbit/s; ours first, drawn within half a second, then another flow of `other`, if there is one. Counted from `warmup_s` on.
-fn run(seed: u64, (duration_s, warmup_s): (u32, u32), rtt_ms: u32, queue: &str, other: &str) -> Summary {
-    let ours = "[[flows]]\nname = \"ours\"\ncc = \"lowtide\"\nstart_jitter_s = 0.5\n";
+/// A sender of ours, and a receiver that holds a server with CUBIC back.
+const SENDER: &str = "cc = \"lowtide\"";
+const RECEIVER: &str = "kind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"lowtide\" }";
+
+/// 20 Mbit/s; `ours` first, drawn within half a second, then another flow of `other`, if there is one. Counted from `warmup_s` on.
+fn run_of(ours: &str, seed: u64, (duration_s, warmup_s): (u32, u32), rtt_ms: u32, queue: &str, other: &str) -> Summary {
+    let ours = format!("[[flows]]\nname = \"ours\"\n{ours}\nstart_jitter_s = 0.5\n");
     let other = if other.is_empty() { String::new() } else { format!("[[flows]]\nname = \"other\"\n{other}\n") };
     let text = format!(
         "duration_s = {duration_s}.0\nwarmup_s = {warmup_s}.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}.0\n\
@@ -17,6 +21,14 @@ fn run(seed: u64, (duration_s, warmup_s): (u32, u32), rtt_ms: u32, queue: &str, 
     );
     let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
     lowtide_sim::run(&scenario, seed, false).unwrap_or_else(|e| panic!("{e}")).summary
+}
+
+fn run(seed: u64, times: (u32, u32), rtt_ms: u32, queue: &str, other: &str) -> Summary {
+    run_of(SENDER, seed, times, rtt_ms, queue, other)
+}
+
+fn download(seed: u64, rtt_ms: u32, queue: &str, other: &str) -> Summary {
+    run_of(RECEIVER, seed, (60, 20), rtt_ms, queue, other)
 }
 
 /// Our part of what payload can have of the line.
@@ -78,19 +90,6 @@ fn two_that_start_together_share_the_line() {
         let used = (summary.flows[0].share + summary.flows[1].share) / PAYLOAD;
         assert!(summary.jain >= 0.95 && used >= 0.95, "RTT {rtt_ms} ms, seed {seed}: Jain {}, {used} of the line", summary.jain);
     }
-}
-
-/// 20 Mbit/s; a download whose receiver holds a server with CUBIC back, and another flow if there is one.
-fn download(seed: u64, rtt_ms: u32, queue: &str, other: &str) -> Summary {
-    let ours =
-        "[[flows]]\nname = \"ours\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"lowtide\" }\nstart_jitter_s = 0.5\n";
-    let other = if other.is_empty() { String::new() } else { format!("[[flows]]\nname = \"other\"\n{other}\n") };
-    let text = format!(
-        "duration_s = 60.0\nwarmup_s = 20.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nrtt_ms = {rtt_ms}.0\n\
-         queue = {{ {queue} }}\n{ours}{other}"
-    );
-    let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
-    lowtide_sim::run(&scenario, seed, false).unwrap_or_else(|e| panic!("{e}")).summary
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod rows;
 
+use lowtide_scenario::result::jain;
 use lowtide_scenario::{Scenario, Summary};
 use rows::{Measure, Row, What};
 
@@ -77,11 +78,7 @@ fn value(measure: &Measure, with: &Summary, without: impl Fn() -> Summary) -> f6
         What::OfTheRest(mbps) => ours().map(|flow| flow.goodput_bps).sum::<f64>() / (line - mbps * 1e6),
         What::Used => with.flows.iter().map(|flow| flow.goodput_bps).sum::<f64>() / line,
         What::P99 => with.bottlenecks[0].queue_delay_ms.p99,
-        What::Jain => {
-            let (sum, squares, n) =
-                ours().fold((0.0, 0.0, 0.0), |(s, q, n), flow| (s + flow.goodput_bps, q + flow.goodput_bps.powi(2), n + 1.0));
-            sum * sum / (n * squares)
-        }
+        What::Jain => jain(&ours().map(|flow| flow.goodput_bps).collect::<Vec<_>>()),
         What::Loses => 1.0 - other(with).goodput_bps / other(&without()).goodput_bps,
         What::Completion => other(with).completion_s.unwrap_or(f64::NAN),
         What::CompletionAlone => other(&without()).completion_s.unwrap_or(f64::NAN),
