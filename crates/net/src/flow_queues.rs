@@ -26,7 +26,7 @@ impl Default for Shape {
     }
 }
 
-/// Flow queues under laws `L`.
+/// Flow queues under controllers `L`.
 #[derive(Debug)]
 pub(crate) struct FlowQueues<P, L> {
     /// Packets leave it through [`left`](FlowQueues::left).

@@ -1,5 +1,5 @@
 //! PIE over one FIFO: arrivals are dropped with a probability that a timer steers towards a delay. Its three generations
-//! ([`rfc8033`], [`freebsd`] and [`linux_old`]) are laws apart from the FIFO, so that FQ-PIE can run one per queue.
+//! ([`rfc8033`], [`freebsd`] and [`linux_old`]) are controllers apart from the FIFO, so that FQ-PIE can run one per queue.
 
 use lowtide_units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};

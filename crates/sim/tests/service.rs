@@ -20,7 +20,8 @@ const LINES: [&str; 5] = [
 ];
 
 /// A link that a full queue keeps busy carries all that it can, and none more: what contention or opportunities leave to chance is in
-/// the capacity, but for how often the others win the channel.
+/// the capacity, but for how often the others win the channel. Of two contenders two turns lie between ours on average, with a deviation of √6:
+/// over the 2,000 turns of 25 s the whole deviates by √6/3/√2000 = 0.018, of which nearly three are allowed.
 #[test]
 fn a_saturated_link_carries_its_capacity_and_no_more() {
     for (line, slack) in LINES.iter().zip([0.002, 0.05, 0.0, 0.0, 0.0]) {
