@@ -159,7 +159,7 @@ fn after_a_timeout_it_begins_anew_from_one_segment() {
     let before = path.cc.window;
     path.cc.on_congestion(&timeout);
     assert_eq!((path.cc.state, path.cc.cwnd()), (State::Probe, MSS));
-    path.rounds(12, 0);
+    path.rounds(16, 0);
     assert_eq!(path.cc.state, State::Law);
     assert!(path.cc.window > before / 4 * 3, "{} of {before}", path.cc.window);
 
