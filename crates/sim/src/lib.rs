@@ -26,4 +26,6 @@ mod world;
 pub use run::{Outcome, RunError, check, run, run_sampled, run_watched};
 
 #[cfg(test)]
+mod pair;
+#[cfg(test)]
 mod tests;

@@ -108,8 +108,7 @@ pub fn run_watched(
     }
 
     // A cellular link draws all its opportunities again for this: once, not for each flow.
-    let capacities: Vec<Option<Rate>> =
-        world.stages.iter().map(|stage| stage.link.as_ref().map(|link| link.capacity(from, end))).collect();
+    let capacities: Vec<Option<Rate>> = world.stages.iter().map(|stage| stage.link.as_ref().map(|link| link.capacity(from, end))).collect();
     let of_link = |(name, stage): &(String, u16)| {
         let at = usize::from(*stage);
         Some(bottleneck(name, world.stages[at].link.as_ref()?, capacities[at]?, end.since(from)))

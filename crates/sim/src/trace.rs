@@ -88,7 +88,14 @@ impl TraceSinks {
 
     /// `handle` was given to a link that had set `marks` before, has dropped what is `dropped` and is left as `at` says.
     #[cold]
-    pub fn queued(&mut self, now: Time, (packet, handle): (&Packet, &Handle), at: (u16, QueueState), marks: u64, dropped: &[(Handle, Drop)]) {
+    pub fn queued(
+        &mut self,
+        now: Time,
+        (packet, handle): (&Packet, &Handle),
+        at: (u16, QueueState),
+        marks: u64,
+        dropped: &[(Handle, Drop)],
+    ) {
         if dropped.iter().any(|(dropped, _)| dropped.is_same(handle)) {
             return;
         }

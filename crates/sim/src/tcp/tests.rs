@@ -1,18 +1,14 @@
-//! Both ends of a connection over a path that delays by a fixed time and drops what the test says.
+//! Both ends over a path that delays by 40 ms and drops what the test says.
 
 mod timers;
 mod transcript;
 mod window;
 
-use std::collections::VecDeque;
-
 use lowtide_cc::{Ack, Cause, Congestion, Controller, Snapshot, Start};
-use lowtide_net::Ecn;
 use lowtide_units::{Rate, Span, Time};
 
 use super::receiver::{Receiver, ReceiverConfig};
 use super::sender::{LossRecovery, Sender, SenderConfig};
-use crate::packet::Packet;
 
 const MSS: u32 = 1448;
 
@@ -55,109 +51,19 @@ impl Controller for Reno {
     }
 }
 
-/// A connection over a path of a rate and a delay, without limit of queue.
-struct Pair {
-    sender: Sender,
-    receiver: Receiver,
-    now: Time,
-    rtt: Span,
-    rate: Option<Rate>,
-    free: Time,
-    data: VecDeque<(Time, Packet)>,
-    acks: VecDeque<(Time, Packet)>,
-    sent: Vec<(Time, u32)>,
-    /// Transmissions to drop, counted from zero; and a segment whose first `.1` transmissions are dropped.
-    drop: Vec<usize>,
-    drop_segment: (u32, u32),
-    /// What would arrive between these arrives at the second.
-    stall: (Time, Time),
-    /// Segments below are marked on the way.
-    marked: u32,
-}
+type Pair = crate::pair::Pair<Sender, Receiver>;
 
 impl Pair {
     fn new(config: SenderConfig, cwnd: f64, ssthresh: f64) -> Pair {
         let cc = Box::new(Reno { cwnd: cwnd * f64::from(MSS), ssthresh: ssthresh * f64::from(MSS), per_ack: false });
-        let sack = config.has_sack();
-        Pair {
-            sender: Sender::new(0, config, cc, None, 1 << 40),
-            receiver: Receiver::new(0, ReceiverConfig { every: 1, sack, ..ReceiverConfig::linux(MSS) }),
-            now: Time::ZERO,
-            rtt: Span::from_millis(40),
-            rate: None,
-            free: Time::ZERO,
-            data: VecDeque::new(),
-            acks: VecDeque::new(),
-            sent: Vec::new(),
-            drop: Vec::new(),
-            drop_segment: (0, 0),
-            stall: (Time::ZERO, Time::ZERO),
-            marked: 0,
-        }
+        let receiver = ReceiverConfig { every: 1, sack: config.has_sack(), ..ReceiverConfig::linux(MSS) };
+        Pair::of(Sender::new(0, config, cc, None, 1 << 40), Receiver::new(0, receiver))
     }
 
     fn bulk(config: SenderConfig) -> Pair {
         let mut pair = Pair::new(config, 10.0, 1e6);
         pair.sender.write(u64::MAX);
         pair
-    }
-
-    fn flush(&mut self) {
-        while let Some(mut packet) = self.sender.poll(self.now) {
-            if packet.seq < self.marked {
-                packet.ecn = Ecn::Ce;
-            }
-            let number = self.sent.len();
-            self.sent.push((self.now, packet.seq));
-            if packet.seq == self.drop_segment.0 && self.drop_segment.1 > 0 {
-                self.drop_segment.1 -= 1;
-                continue;
-            }
-            if self.drop.binary_search(&number).is_ok() {
-                continue;
-            }
-            let departs = match self.rate {
-                Some(rate) => self.free.max(self.now) + rate.time_for(u64::from(packet.size)),
-                None => self.now,
-            };
-            self.free = departs;
-            let arrives = departs + self.rtt / 2;
-            let stalled = (self.stall.0..self.stall.1).contains(&arrives);
-            self.data.push_back((if stalled { self.stall.1 } else { arrives }, packet));
-        }
-    }
-
-    fn run(&mut self, until: Time) {
-        self.flush();
-        loop {
-            let timer = self.sender.deadline().into_iter().chain(self.receiver.deadline());
-            let next = timer.chain(self.data.front().map(|d| d.0)).chain(self.acks.front().map(|a| a.0)).min();
-            let Some(next) = next.filter(|&at| at <= until) else { break };
-            self.now = next.max(self.now);
-            self.step();
-        }
-        self.now = until;
-    }
-
-    fn step(&mut self) {
-        if self.data.front().is_some_and(|d| d.0 <= self.now) {
-            let (_, packet) = self.data.pop_front().expect("just seen");
-            let ack = self.receiver.on_data(&packet, self.now);
-            self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
-        } else if self.acks.front().is_some_and(|a| a.0 <= self.now) {
-            let (_, ack) = self.acks.pop_front().expect("just seen");
-            self.sender.on_ack(&ack, self.now);
-            self.flush();
-        } else {
-            let ack = self.receiver.on_timer(self.now);
-            self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
-            self.sender.on_timer(self.now);
-            self.flush();
-        }
-    }
-
-    fn times_of(&self, seq: u32) -> Vec<u64> {
-        self.sent.iter().filter(|s| s.1 == seq).map(|s| s.0.nanos() / 1_000_000).collect()
     }
 }
 

@@ -1,8 +1,6 @@
 //! Both ends over a path that delays by 40 ms there and back and drops what a test says, step by step from `tcp.cc`, `tcp-reno.cc` and
 //! `tcp-linux.cc`.
 
-use std::collections::VecDeque;
-
 use lowtide_cc::{Params, Start};
 use lowtide_units::{Span, Time};
 
@@ -12,17 +10,7 @@ use crate::packet::Packet;
 
 const SIZE: u32 = 1448;
 
-struct Pair {
-    agent: Agent,
-    sink: Sink,
-    now: Time,
-    data: VecDeque<(Time, Packet)>,
-    acks: VecDeque<(Time, Packet)>,
-    sent: Vec<(u64, u32)>,
-    /// Transmissions to drop, counted from zero; and a segment whose first `.1` transmissions are dropped.
-    drop: Vec<usize>,
-    drop_segment: (u32, u32),
-}
+type Pair = crate::pair::Pair<Agent, Sink>;
 
 fn pair(linux: bool, timestamps: bool, one_way: bool, segments: u64) -> Pair {
     let config = AgentConfig { linux, size: SIZE, timestamps, minrto: Span::from_millis(200), one_way };
@@ -31,57 +19,12 @@ fn pair(linux: bool, timestamps: bool, one_way: bool, segments: u64) -> Pair {
     let mut agent = Agent::new(0, config, control.into_replica().expect("any host"), 1 << 40);
     agent.write(segments.saturating_mul(u64::from(SIZE)));
     let sink = SinkConfig { size: SIZE, every: 1, interval: Span::from_millis(100), buffer: 1 << 30, scale: 14 };
-    Pair {
-        agent,
-        sink: Sink::new(0, sink),
-        now: Time::ZERO,
-        data: VecDeque::new(),
-        acks: VecDeque::new(),
-        sent: Vec::new(),
-        drop: Vec::new(),
-        drop_segment: (0, 0),
-    }
+    Pair::of(agent, Sink::new(0, sink))
 }
 
-impl Pair {
-    fn flush(&mut self) {
-        while let Some(packet) = self.agent.poll(self.now) {
-            let number = self.sent.len();
-            self.sent.push((self.now.nanos() / 1_000_000, packet.seq));
-            if packet.seq == self.drop_segment.0 && self.drop_segment.1 > 0 {
-                self.drop_segment.1 -= 1;
-            } else if !self.drop.contains(&number) {
-                self.data.push_back((self.now + Span::from_millis(20), packet));
-            }
-        }
-    }
-
-    fn run(&mut self, until_ms: u64) {
-        self.flush();
-        loop {
-            let timers = self.agent.deadline().into_iter().chain(self.sink.deadline());
-            let next = timers.chain(self.data.front().map(|d| d.0)).chain(self.acks.front().map(|a| a.0)).min();
-            let Some(next) = next.filter(|at| *at <= Time::from_millis(until_ms)) else { return };
-            self.now = next;
-            if self.data.front().is_some_and(|d| d.0 <= self.now) {
-                let (_, packet) = self.data.pop_front().expect("just seen");
-                let ack = self.sink.on_data(&packet, self.now);
-                self.acks.extend(ack.map(|ack| (self.now + Span::from_millis(20), ack)));
-            } else if self.acks.front().is_some_and(|a| a.0 <= self.now) {
-                let (_, ack) = self.acks.pop_front().expect("just seen");
-                self.agent.on_ack(&ack, self.now);
-            } else {
-                let ack = self.sink.on_timer(self.now);
-                self.acks.extend(ack.map(|ack| (self.now + Span::from_millis(20), ack)));
-                self.agent.on_timer(self.now);
-            }
-            self.flush();
-        }
-    }
-
-    fn times_of(&self, seq: u32) -> Vec<u64> {
-        self.sent.iter().filter(|s| s.1 == seq).map(|s| s.0).collect()
-    }
+/// How many left at `ms`.
+fn left_at(pair: &Pair, ms: u64) -> usize {
+    pair.sent.iter().filter(|s| s.0 == Time::from_millis(ms)).count()
 }
 
 /// Ten leave, then twenty at 40 ms, of which the first is lost. Its nineteen duplicates at 80 ms say nothing, but each sets the
@@ -90,11 +33,10 @@ impl Pair {
 fn duplicates_only_put_the_linux_agents_timer_off() {
     let mut pair = pair(true, false, false, u64::MAX);
     pair.drop = vec![10];
-    pair.run(330);
+    pair.run(Time::from_millis(330));
     assert_eq!(pair.times_of(10), [40, 280]);
-    let at = |ms: u64| pair.sent.iter().filter(|s| s.0 == ms).count();
-    assert_eq!((at(40), at(80), at(280), at(320)), (20, 0, 1, 3));
-    assert_eq!((pair.agent.stats().timeouts, pair.agent.stats().retransmits), (1, 1));
+    assert_eq!([40, 80, 280, 320].map(|ms| left_at(&pair, ms)), [20, 0, 1, 3]);
+    assert_eq!((pair.sender.stats().timeouts, pair.sender.stats().retransmits), (1, 1));
 }
 
 /// With timestamps the duplicates are samples, too: they echo the last that came in order and so seem 80 ms old instead of 40.
@@ -103,8 +45,8 @@ fn duplicates_are_samples_where_there_are_timestamps() {
     let srtt = |timestamps| {
         let mut pair = pair(true, timestamps, false, u64::MAX);
         pair.drop = vec![10];
-        pair.run(85);
-        pair.agent.srtt()
+        pair.run(Time::from_millis(85));
+        pair.sender.srtt()
     };
     assert!(srtt(true) > Span::from_millis(72) && srtt(true) < Span::from_millis(80), "19 steps of an eighth towards 80 ms");
     assert_eq!(srtt(false), Span::from_millis(40));
@@ -115,9 +57,9 @@ fn duplicates_are_samples_where_there_are_timestamps() {
 fn each_expiry_is_told() {
     let mut pair = pair(true, false, false, u64::MAX);
     pair.drop_segment = (10, 3);
-    pair.run(1000);
+    pair.run(Time::from_millis(1000));
     assert_eq!(pair.times_of(10), [40, 280, 680]);
-    assert_eq!((pair.agent.stats().timeouts, pair.agent.stats().episodes), (2, 2));
+    assert_eq!((pair.sender.stats().timeouts, pair.sender.stats().episodes), (2, 2));
 }
 
 /// Three duplicates: Reno repairs at 80 ms, once, and the first two let a new segment each go (RFC 3042).
@@ -125,12 +67,12 @@ fn each_expiry_is_told() {
 fn reno_repairs_at_the_third_duplicate() {
     let mut pair = pair(false, false, false, 60);
     pair.drop = vec![10];
-    pair.run(100);
+    pair.run(Time::from_millis(100));
     assert_eq!(pair.times_of(10), [40, 80]);
-    let at_80: Vec<u32> = pair.sent.iter().filter(|s| s.0 == 80).map(|s| s.1).collect();
+    let at_80: Vec<u32> = pair.sent.iter().filter(|s| s.0 == Time::from_millis(80)).map(|s| s.1).collect();
     assert_eq!(at_80[..3], [30, 31, 10]);
-    pair.run(3000);
-    assert!(pair.agent.is_done() && pair.agent.stats().timeouts == 0);
+    pair.run(Time::from_millis(3000));
+    assert!(pair.sender.is_done() && pair.sender.stats().timeouts == 0);
 }
 
 /// A hole and its repair are lost: the timeout goes back to the left edge, and its one repair acknowledges all that was held above.
@@ -138,9 +80,9 @@ fn reno_repairs_at_the_third_duplicate() {
 fn a_timeout_goes_back_to_the_left_edge() {
     let mut pair = pair(false, false, false, 60);
     pair.drop_segment = (12, 2);
-    pair.run(5000);
-    assert!(pair.agent.is_done());
-    let stats = pair.agent.stats();
+    pair.run(Time::from_millis(5000));
+    assert!(pair.sender.is_done());
+    let stats = pair.sender.stats();
     assert_eq!((stats.timeouts, stats.episodes), (1, 2));
 }
 
@@ -149,18 +91,18 @@ fn a_timeout_goes_back_to_the_left_edge() {
 fn a_syn_without_handshake_takes_a_number_and_no_payload() {
     for (linux, times) in [(true, [0, 0, 40, 40, 40, 40]), (false, [0, 40, 40, 80, 80, 80])] {
         let mut pair = pair(linux, false, true, 5);
-        pair.agent.close();
-        pair.run(200);
-        assert_eq!(pair.sent.iter().map(|s| s.0).collect::<Vec<_>>(), times, "Linux: {linux}");
-        assert_eq!(pair.sink.delivered(), u64::from(SIZE) * 5);
-        assert!(pair.agent.is_done());
+        pair.sender.close();
+        pair.run(Time::from_millis(200));
+        assert_eq!(pair.sent.iter().map(|s| s.0.nanos() / 1_000_000).collect::<Vec<_>>(), times, "Linux: {linux}");
+        assert_eq!(pair.receiver.delivered(), u64::from(SIZE) * 5);
+        assert!(pair.sender.is_done());
     }
 }
 
 /// The sink echoes what came at or below the left edge, duplicates too; nothing above a hole.
 #[test]
 fn the_echo_is_of_the_left_edge() {
-    let mut sink = pair(true, true, false, 1).sink;
+    let mut sink = pair(true, true, false, 1).receiver;
     let mut echo = |seq, ms| {
         let sent = Time::from_millis(ms);
         let packet = Packet { seq, sent, ..Packet::new(0, crate::packet::Kind::Data, SIZE + crate::packet::TCP_HEADER, sent) };
