@@ -32,7 +32,7 @@ papers: build   ## every experiment of the papers in the simulator, and the repo
 report:         ## the papers' report in a browser (installs Chromium): silent, every plot drawn, legible on a phone
 	scripts/check-report
 
-bench: build    ## what it reaches and what it costs: the laboratory (40 minutes, root), on_ack, the simulator
+bench: build    ## what it reaches and what it costs: the laboratory (two hours, root), on_ack, the simulator
 	cargo bench --locked -p lowtide-cc --bench on_ack
 	scripts/bench-sim
 	scripts/setup-utp-peers
@@ -43,7 +43,6 @@ bench: build    ## what it reaches and what it costs: the laboratory (40 minutes
 	scripts/bench-receive
 	scripts/bench-send
 	scripts/bench-send-cost
-	scripts/bench-cost
 	scripts/bench-start
 
 clean:          ## what was built and what was measured
