@@ -1,15 +1,14 @@
 //! `lowtide sim`: runs scenarios in the simulator, alone or as sweeps. Knows files, threads and the clock; the simulator knows
 //! none of them.
 
-pub mod progress;
+pub mod pool;
+mod progress;
 mod sweep;
 mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -19,7 +18,6 @@ use lowtide_sim::trace::Request;
 
 use crate::made_by;
 use crate::stdout;
-use progress::Progress;
 pub use sweep::Assignment;
 use sweep::Run;
 
@@ -103,29 +101,12 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 }
 
 fn run_all(runs: &[Run], args: &Args) -> Result<Vec<Summary>> {
-    let threads = args
-        .jobs
-        .map_or_else(|| std::thread::available_parallelism().map_or(1, Into::into), |jobs| jobs as usize)
-        .clamp(1, runs.len().max(1));
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Result<Summary>>>> = Mutex::new((0..runs.len()).map(|_| None).collect());
-    let progress = Mutex::new(Progress::new(runs.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((n, run)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, runs.get(n)?))) {
-                    let told = |part| progress.lock().unwrap_or_else(PoisonError::into_inner).tell(n, part);
-                    let result = run_one(run, args, runs.len() > 1, &told);
-                    let found = matches!(&result, Ok((_, false)));
-                    done.lock().unwrap_or_else(PoisonError::into_inner)[n] = Some(result.map(|(summary, _)| summary));
-                    progress.lock().unwrap_or_else(PoisonError::into_inner).done(n, found);
-                }
-            });
-        }
+    let results = pool::each(runs.len(), args.jobs.map(|jobs| jobs as usize), |n, told| {
+        let result = run_one(&runs[n], args, runs.len() > 1, told);
+        let found = matches!(&result, Ok((_, false)));
+        (result.map(|(summary, _)| summary), found)
     });
-    progress.into_inner().unwrap_or_else(PoisonError::into_inner).end();
-    let results = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.into_iter().zip(runs).map(|(result, run)| result.context("a run was lost")?.with_context(|| run.name.clone())).collect()
+    results.into_iter().zip(runs).map(|(result, run)| result.with_context(|| run.name.clone())).collect()
 }
 
 /// The summary of one run, and whether it had to be computed.

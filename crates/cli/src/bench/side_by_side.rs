@@ -9,15 +9,13 @@ mod values;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
 use self::results::{CellResult, ControlResult, Results, RowResult};
 pub use self::suite::is_one;
 use self::suite::{Cell, Control, Measure, Row, Suite};
-use crate::sim::progress::Progress;
+use crate::sim::pool;
 use crate::stdout;
 
 /// What is asked of the command.
@@ -80,24 +78,11 @@ fn run(suite: &Suite, seeds: u64, jobs: Option<usize>) -> Result<Results> {
     let cells: Vec<(&Row, &Cell)> =
         suite.tables.iter().flat_map(|table| &table.rows).flat_map(|row| row.cells.iter().map(move |cell| (row, cell))).collect();
     let owed: Vec<(usize, u64)> = (0..cells.len()).flat_map(|cell| (1..=seeds).map(move |seed| (cell, seed))).collect();
-    let (next, progress) = (AtomicUsize::new(0), Mutex::new(Progress::new(owed.len())));
-    let done: Mutex<Vec<Option<Result<Values>>>> = Mutex::new((0..owed.len()).map(|_| None).collect());
-    let threads = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)).clamp(1, owed.len().max(1));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((n, &(cell, seed))) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, owed.get(n)?))) {
-                    let (row, cell) = cells[cell];
-                    let values = measure(row, cell, seed);
-                    done.lock().unwrap_or_else(PoisonError::into_inner)[n] = Some(values);
-                    progress.lock().unwrap_or_else(PoisonError::into_inner).done(n, false);
-                }
-            });
-        }
+    let values = pool::each(owed.len(), jobs, |n, _| {
+        let (cell, seed) = owed[n];
+        (measure(cells[cell].0, cells[cell].1, seed), false)
     });
-    progress.into_inner().unwrap_or_else(PoisonError::into_inner).end();
-    let values = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let values = values.into_iter().map(|values| values.context("a run was lost")?).collect::<Result<Vec<_>>>()?;
+    let values = values.into_iter().collect::<Result<Vec<_>>>()?;
     let mut by_cell = values.chunks(seeds as usize);
     let rows = suite.tables.iter().flat_map(|table| &table.rows);
     let rows = rows.flat_map(|row| {
