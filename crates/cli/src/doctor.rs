@@ -6,7 +6,7 @@ use lowtide_kernel::cgroup::Group;
 use lowtide_kernel::chain::{self, Other};
 use lowtide_kernel::check::sending_verified;
 use lowtide_kernel::features::{Feature, Features};
-use lowtide_kernel::{Config, Receiver, Sender, Verified};
+use lowtide_kernel::{Config, Receiver, Verified};
 use serde::Serialize;
 
 use crate::hierarchy;
@@ -38,12 +38,18 @@ struct Report {
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let _hierarchy = hierarchy::reach();
     let features = Features::detect();
-    let (programs, refusal) = match features.ready().then(attempt).transpose() {
+    let (mut programs, refusal) = match features.ready().then(attempt).transpose() {
         Ok(programs) => (programs.unwrap_or_default(), None),
         Err(e) => (Vec::new(), Some(format!("{e:#}"))),
     };
     let ready = features.ready() && refusal.is_none();
-    let uploads_refusal = ready.then(attempt_uploads).and_then(Result::err).map(|e| format!("{e:#}"));
+    let uploads_refusal = match ready.then(|| sending_verified(&Config::default())).transpose() {
+        Ok(sending) => {
+            programs.extend(sending.unwrap_or_default());
+            None
+        }
+        Err(e) => Some(format!("{e:#}")),
+    };
     let other_programs = if ready { chain::others()? } else { Vec::new() };
     let report = Report { schema: 1, ready, features: features.list, refusal, uploads_refusal, programs, other_programs };
     match args.json {
@@ -53,18 +59,12 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if report.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Loads and attaches to an empty group, and takes it all away again: the only certain answer. The sending programs are only loaded: with
-/// their attachment, connections of runs that died would change.
+/// Loads and attaches to an empty group, and takes it all away again: the only certain answer. The sending programs are not attached, since
+/// then connections of runs that died would change; what refuses them does not keep downloads from being held back.
 fn attempt() -> anyhow::Result<Vec<Verified>> {
     let group = Group::create("doctor")?;
     let receiver = Receiver::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() })?;
-    // Uploads are tried below: what refuses them does not keep downloads from being held back.
-    Ok([receiver.verified(), sending_verified(&Config::default()).unwrap_or_default()].concat())
-}
-
-fn attempt_uploads() -> anyhow::Result<()> {
-    let group = Group::create("doctor")?;
-    Sender::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() }).map(drop)
+    Ok(receiver.verified())
 }
 
 fn text(report: &Report) -> String {

@@ -2,6 +2,8 @@
 //! out, no network). For tests, measurements and `doctor`.
 
 use std::ffi::OsStr;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, anyhow};
 use libbpf_rs::{Object, ProgramInput};
@@ -12,14 +14,20 @@ use crate::send_load;
 use crate::send_wire::Settings;
 use crate::stats::Verified;
 
-/// What loading the sending programs of a group took the kernel's verifier. They are attached to nothing, their control is not registered.
+/// What loading the sending programs of a group took the kernel's verifier. Their control is registered and taken back; they are attached
+/// to nothing, so that no connection changes.
 ///
 /// # Errors
-/// The kernel refuses them.
+/// The kernel refuses them or the control.
 pub fn sending_verified(config: &Config) -> Result<Vec<Verified>> {
+    // Another name for each: several may ask at once.
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let name = format!("lt_{}_{}", process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
     let (target_ns, profile) = config.choice.sending();
-    let settings = Settings { name: "lowtide_check", target_ns, profile, cgroup: 0, owned: true, alone: false };
-    Ok(load::verified(&send_load::load(&settings, |program| program != "users")?))
+    let settings = Settings { name: &name, target_ns, profile, cgroup: 0, owned: true, alone: false };
+    let mut object = send_load::load(&settings, |program| program != "users")?;
+    let _registered = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
+    Ok(load::verified(&object))
 }
 
 /// The programs in the kernel, attached to nothing.
