@@ -1,10 +1,12 @@
 //! `lowtide bench`: suites of measurements in the laboratory, set beside what they must reach and what the paper reports. Says in
 //! which order things are done; rows, numbers and tables are in `bench/`.
 
+mod bound;
 mod measured;
 mod show;
 mod side_by_side;
 mod suite;
+mod tables;
 mod values;
 
 use std::fs;

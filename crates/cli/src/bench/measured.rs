@@ -100,7 +100,7 @@ fn number<'a>(row: &Row, measure: &'a Measure, divisor: Option<f64>, results: &[
     let values = values_of(row, measure, results)?;
     let each: Vec<f64> = divisor.map_or_else(Vec::new, |divisor| values.iter().map(|value| value / divisor).collect());
     let mean = (!each.is_empty()).then(|| statistics::mean(&each));
-    Ok(Number { measure, mean, met: mean.and_then(|mean| measure.met(mean)), each })
+    Ok(Number { measure, mean, met: mean.and_then(|mean| measure.bound().met(mean)), each })
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! A suite of measurements as `bench/<suite>/*.toml` writes it: scenarios, what is read off their results, what it must reach
 //! and what the paper reports beside it. Knows no laboratory and no result.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use lowtide_scenario::Scenario;
 use serde::{Deserialize, Serialize};
+
+use super::bound::Bound;
+use super::tables;
 
 /// One file: rows of one table that share a scenario.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,10 +76,9 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Whether `value` is what it must be; none where nothing is asked.
-    pub fn met(&self, value: f64) -> Option<bool> {
-        let asked = self.at_least.is_some() || self.at_most.is_some();
-        asked.then(|| self.at_least.is_none_or(|least| value >= least) && self.at_most.is_none_or(|most| value <= most))
+    /// What it must be.
+    pub fn bound(&self) -> Bound {
+        Bound { at_least: self.at_least, at_most: self.at_most }
     }
 }
 
@@ -89,21 +90,17 @@ impl Row {
 
 impl Table {
     fn load(path: &Path) -> Result<Table> {
-        let text = fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-        let mut table: Table = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        let mut table: Table = tables::read(path)?;
         let base = Scenario::parse(&toml::to_string(&table.scenario)?).with_context(|| path.display().to_string())?;
         for row in &mut table.rows {
-            let named = |key: &str| format!("{}: row `{}`: {key}", path.display(), row.name);
-            let mut scenario = base.clone();
-            for (key, value) in &row.set {
-                scenario = scenario.with(key, value.clone()).with_context(|| named(key))?;
-            }
+            let named = || format!("{}: row `{}`", path.display(), row.name);
+            let scenario = tables::all_set(&base, &row.set).with_context(named)?;
             row.scenario = Some(Scenario { name: row.name.clone(), ..scenario });
             if row.measures.is_empty() {
                 row.measures.clone_from(&table.measures);
             }
             if row.measures.is_empty() {
-                bail!(named("it has no `measures`, and the table has none either"));
+                bail!("{}: row `{}`: it has no `measures`, and the table has none either", path.display(), row.name);
             }
         }
         for row in &table.rows {
@@ -114,9 +111,9 @@ impl Table {
         Ok(table)
     }
 
-    /// Takes out the rows whose name does not start with one of `wanted` (none if that is empty) and that no such row is divided by.
-    fn retain(&mut self, wanted: &[String]) {
-        let is_wanted = |row: &Row| wanted.is_empty() || wanted.iter().any(|w| row.name.starts_with(w.as_str()));
+    /// Takes out the rows that `only` does not ask for and that no row is divided by for which it does.
+    fn retain(&mut self, only: &[String]) {
+        let is_wanted = |row: &Row| tables::is_wanted(&row.name, only);
         let divisors = |rows: &[Row]| rows.iter().filter(|r| is_wanted(r)).flat_map(Row::divisors).map(str::to_owned).collect::<Vec<_>>();
         let needed = divisors(&self.rows);
         self.rows.retain(|row| is_wanted(row) || needed.contains(&row.name));
@@ -128,19 +125,8 @@ impl Table {
 /// # Errors
 /// A folder or a file that is no suite, or a wish that names no row.
 pub fn load(folder: &Path, only: &[String]) -> Result<Vec<Table>> {
-    let entries = fs::read_dir(folder).with_context(|| {
-        format!("{}: no suite of measurements; those of lowtide's sources are in bench/, others are named with --suites", folder.display())
-    })?;
-    let mut files: Vec<PathBuf> =
-        entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
-    files.sort();
-    let mut tables = files.iter().map(|path| Table::load(path)).collect::<Result<Vec<_>>>()?;
-    for wish in only {
-        let names: Vec<&str> = tables.iter().flat_map(|t| &t.rows).map(|r| r.name.as_str()).collect();
-        if !names.iter().any(|name| name.starts_with(wish.as_str())) {
-            bail!("--only {wish}: no row begins so; there are {}", names.join(", "));
-        }
-    }
+    let mut tables = tables::files_in(folder)?.iter().map(|path| Table::load(path)).collect::<Result<Vec<_>>>()?;
+    tables::check_wishes(only, tables.iter().flat_map(|t| &t.rows).map(|r| r.name.as_str()))?;
     tables.iter_mut().for_each(|table| table.retain(only));
     tables.retain(|table| !table.rows.is_empty());
     Ok(tables)
@@ -148,6 +134,9 @@ pub fn load(folder: &Path, only: &[String]) -> Result<Vec<Table>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
     use super::*;
 
     fn suites() -> PathBuf {
@@ -183,23 +172,5 @@ mod tests {
         fs::write(folder.path().join("1.toml"), text.replace("of = \"up-loss-reno\"", "of = \"up-loss-nobody\"")).expect("written");
         let error = load(folder.path(), &[]).expect_err("no such row");
         assert!(error.to_string().contains("up-loss-nobody"), "{error}");
-    }
-
-    #[test]
-    fn a_bound_is_met_on_its_own_side_and_no_bound_is_no_verdict() {
-        let measure = |at_least, at_most| Measure {
-            value: String::new(),
-            says: String::new(),
-            unit: String::new(),
-            of: None,
-            at_least,
-            at_most,
-            paper: None,
-            explained: None,
-        };
-        assert_eq!([0.89, 0.9].map(|v| measure(Some(0.9), None).met(v)), [Some(false), Some(true)]);
-        assert_eq!([0.05, 0.06].map(|v| measure(None, Some(0.05)).met(v)), [Some(true), Some(false)]);
-        assert_eq!(measure(None, None).met(1.0), None);
-        assert_eq!(measure(Some(0.5), None).met(f64::NAN), Some(false));
     }
 }

@@ -3,7 +3,8 @@
 use lowtide_units::statistics;
 use serde::{Deserialize, Serialize};
 
-use super::suite::{Bound, Form};
+use super::super::bound::Bound;
+use super::suite::Form;
 
 /// All numbers of a suite.
 #[derive(Clone, Debug, Deserialize, Serialize)]

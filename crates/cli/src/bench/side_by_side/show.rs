@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::super::bound::Bound;
 use super::results::{ControlResult, Results, RowResult};
-use super::suite::{Bound, Suite, Table};
+use super::suite::{Suite, Table};
 
 /// For the terminal: a line a cell, with the controls in columns.
 pub fn text(suite: &Suite, results: &Results) -> String {
@@ -27,8 +28,8 @@ pub fn markdown(suite: &Suite, results: &Results) -> String {
     for note in &suite.notes {
         let _ = writeln!(text, "{note}\n");
     }
-    let part = if results.quick { "A fifth of each row's lines (`--quick`)" } else { "Every line" };
-    let _ = writeln!(text, "{part} with each control, seeds 1 to {}.\n", results.seeds);
+    let (part, option) = if results.quick { ("A fifth of each row's lines", "--quick ") } else { ("Every line", "") };
+    let _ = writeln!(text, "{part} with each control, seeds 1 to {0} (`{option}--runs {0}`).\n", results.seeds);
     text.push_str("## What was asked, and the worst line of each row\n\n");
     summary(&mut text, suite, results, false);
     if suite.tables.iter().any(|table| table.held_out) {
@@ -80,7 +81,7 @@ fn summary(text: &mut String, suite: &Suite, results: &Results, held_out: bool) 
             let met = row
                 .met(n)
                 .map_or_else(String::new, |(met, of)| if met == of { format!(", {of} of {of}") } else { format!(", **{met} of {of}**") });
-            let place = if row.cells.len() > 1 { format!(" ({says})") } else { String::new() };
+            let place = if says.is_empty() { String::new() } else { format!(" ({says})") };
             format!("{}{place}{met}", figure(mean))
         };
         let columns: Vec<String> = (0..first.controls.len()).map(column).collect();

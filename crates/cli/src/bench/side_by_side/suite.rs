@@ -1,13 +1,14 @@
 //! A suite that sets controls side by side, as `bench/SUITE/` writes it: `controls.toml` names the controls and how often everything
 //! is run, every other file is a table of rows, and what lies in `held-out/` is shown apart. Knows no result.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use lowtide_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
+use super::super::bound::Bound;
+use super::super::tables::{all_set, check_wishes, files_in, is_wanted, read};
 use super::values;
 
 /// The file that makes a folder such a suite.
@@ -16,7 +17,8 @@ pub const CONTROLS: &str = "controls.toml";
 const HELD_OUT: &str = "held-out";
 /// The group whose control is exchanged, and left out where one looks what the others lose by it.
 pub const OURS: &str = "ours";
-/// With `--quick`, one of so many cells: no axis has as many values, so that each of them has its turn.
+/// With `--quick`, one of so many cells. The numbers of values of most axes have no divisor in common with it, so that in a long row each
+/// value has its turn; of a short row one cell is left.
 const QUICK: usize = 5;
 
 /// What is set side by side, and on which lines.
@@ -157,36 +159,11 @@ pub struct Measure {
     pub receiver: Option<Bound>,
 }
 
-/// A bound.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bound {
-    /// The least.
-    #[serde(default)]
-    pub at_least: Option<f64>,
-    /// The most.
-    #[serde(default)]
-    pub at_most: Option<f64>,
-}
-
 impl Measure {
     /// The bound of `form`.
     pub fn bound(&self, form: Form) -> Bound {
         let own = Bound { at_least: self.at_least, at_most: self.at_most };
         self.receiver.filter(|_| form == Form::Receiver).unwrap_or(own)
-    }
-}
-
-impl Bound {
-    /// Whether `value` is what it must be; none where nothing is asked.
-    pub fn met(&self, value: f64) -> Option<bool> {
-        let asked = self.at_least.is_some() || self.at_most.is_some();
-        asked.then(|| self.at_least.is_none_or(|least| value >= least) && self.at_most.is_none_or(|most| value <= most))
-    }
-
-    /// The worse of two values: by the bound, or without one the larger.
-    pub fn worse(&self, a: f64, b: f64) -> f64 {
-        if self.at_least.is_some() { a.min(b) } else { a.max(b) }
     }
 }
 
@@ -201,20 +178,17 @@ pub fn is_one(folder: &Path) -> bool {
 /// A file that is no table, a scenario that cannot be run, or a wish that names no row.
 pub fn load(folder: &Path, only: &[String], quick: bool) -> Result<Suite> {
     let mut suite: Suite = read(&folder.join(CONTROLS))?;
-    let mut files = tables_in(folder)?.into_iter().map(|file| (file, false)).collect::<Vec<_>>();
+    let mut files = files_in(folder)?;
+    files.retain(|file| file.file_name().is_some_and(|name| name != CONTROLS));
+    let tuned_with = files.len();
     if folder.join(HELD_OUT).is_dir() {
-        files.extend(tables_in(&folder.join(HELD_OUT))?.into_iter().map(|file| (file, true)));
+        files.extend(files_in(&folder.join(HELD_OUT))?);
     }
     let mut tables = Vec::new();
-    for (file, held_out) in files {
-        tables.push((Table { held_out, ..read::<Table>(&file)? }, file));
+    for (n, file) in files.into_iter().enumerate() {
+        tables.push((Table { held_out: n >= tuned_with, ..read::<Table>(&file)? }, file));
     }
-    for wish in only {
-        let names: Vec<&str> = tables.iter().flat_map(|(t, _)| &t.rows).map(|r| r.name.as_str()).collect();
-        if !names.iter().any(|name| name.starts_with(wish.as_str())) {
-            bail!("--only {wish}: no row begins so; there are {}", names.join(", "));
-        }
-    }
+    check_wishes(only, tables.iter().flat_map(|(t, _)| &t.rows).map(|r| r.name.as_str()))?;
     if let Some((table, file)) = tables.first() {
         suite.controls.retain(|control| !control.optional || table.scenario_of(control).is_ok_and(|s| lowtide_sim::check(&s).is_ok()));
         if suite.controls.is_empty() {
@@ -222,7 +196,7 @@ pub fn load(folder: &Path, only: &[String], quick: bool) -> Result<Suite> {
         }
     }
     for (mut table, file) in tables {
-        table.rows.retain(|row| only.is_empty() || only.iter().any(|wish| row.name.starts_with(wish.as_str())));
+        table.rows.retain(|row| is_wanted(&row.name, only));
         for n in 0..table.rows.len() {
             table.rows[n].cells =
                 table.cells(n, &suite.controls, quick).with_context(|| format!("{}: row `{}`", file.display(), table.rows[n].name))?;
@@ -238,19 +212,6 @@ pub fn load(folder: &Path, only: &[String], quick: bool) -> Result<Suite> {
         }
     }
     Ok(suite)
-}
-
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    toml::from_str(&text).with_context(|| path.display().to_string())
-}
-
-fn tables_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("{}: cannot be read", folder.display()))?;
-    let files = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "toml"));
-    let mut files: Vec<PathBuf> = files.filter(|p| p.file_name().is_some_and(|name| name != CONTROLS)).collect();
-    files.sort();
-    Ok(files)
 }
 
 impl Table {
@@ -294,17 +255,12 @@ impl Table {
             without.flows.iter_mut().filter(|flow| flow.group == OURS).for_each(|flow| flow.count = 0);
             Ok(Cell { says: says.join(", "), scenarios, without })
         };
+        if combined.is_empty() {
+            bail!("one of its `axes` has no values");
+        }
         let first = if quick { QUICK.min(combined.len()) - 1 } else { 0 };
         combined.into_iter().skip(first).step_by(if quick { QUICK } else { 1 }).map(cell).collect()
     }
-}
-
-fn all_set(base: &Scenario, set: &toml::Table) -> Result<Scenario> {
-    let mut scenario = base.clone();
-    for (key, value) in set {
-        scenario = scenario.with(key, value.clone())?;
-    }
-    Ok(scenario)
 }
 
 impl Axis {
@@ -324,6 +280,8 @@ impl Axis {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn folder() -> PathBuf {
