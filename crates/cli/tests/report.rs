@@ -20,9 +20,10 @@ addEventListener("load", () => {
   const marked = svg => [...svg.querySelectorAll("polyline, circle, rect")].some(e => { const b = e.getBBox(); return b.width + b.height > 0; });
   const small = svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width * parseFloat(getComputedStyle(svg.querySelector("text")).fontSize);
   const wide = [...page.body.querySelectorAll("*")].filter(e => !e.closest(".scroll, figure") && e.getBoundingClientRect().right > root.clientWidth + 1);
+  const sentences = [...page.querySelectorAll("table.stacked td:nth-child(2)")].map(e => e.getBoundingClientRect().width);
   document.getElementById("seen").textContent = JSON.stringify({
     figures: drawings.length, drawn: drawings.filter(drawn).length, marked: drawings.filter(marked).length,
-    text: Math.min(...drawings.map(small)), overflow: root.scrollWidth - root.clientWidth, wide: wide.slice(0, 5).map(e => e.outerHTML.slice(0, 200)),
+    text: Math.min(...drawings.map(small)), sentence: Math.min(...sentences), overflow: root.scrollWidth - root.clientWidth, wide: wide.slice(0, 5).map(e => e.outerHTML.slice(0, 200)),
     broken: [...page.querySelectorAll("a[href^='#']")].filter(a => !page.getElementById(a.getAttribute("href").slice(1))).length,
   });
 });
@@ -81,6 +82,10 @@ fn the_report_is_silent_drawn_and_legible_at_every_width() {
             "at {width} px the page is wider than the screen: {seen}"
         );
         assert!(seen["text"].as_f64().is_some_and(|px| px >= 9.0), "at {width} px the plots' text is too small: {seen}");
+        assert!(
+            seen["sentence"].as_f64().is_some_and(|px| px >= 250.0),
+            "at {width} px the paper's sentences stand in a column too narrow: {seen}"
+        );
         assert_eq!(seen["broken"], 0, "links that lead nowhere: {seen}");
     }
 }

@@ -66,20 +66,21 @@ fn summary(page: &mut Page, outcomes: &[Outcome]) {
     page.table(&["column", "met", "not met", "undecided", "of the decided, fragile"], &Profile::ALL.map(row));
 }
 
-/// `c1 ✓ c2 ✗`, worst first in colour.
+/// `c1 ✓ c2 ✗`, each in its own colour; what is fragile or undecided has none.
 fn marks(outcome: &Outcome, profile: Profile) -> Cell {
     if let Some(why) = outcome.experiment.column(profile).and_then(|c| c.none.as_ref()) {
         return Cell::Text(format!("none: {why}"));
     }
-    let sign = |v: &Verdict| match v.of(profile).map(|j| &j.state) {
-        _ if v.fragility(profile).is_some_and(|f| f.is_fragile()) => "~",
-        Some(State::Met) => "✓",
-        Some(State::NotMet) => "✗",
-        _ => "?",
+    let mark = |v: &Verdict| {
+        let with = |sign: &str| format!("{}\u{a0}{sign}", v.claim.id);
+        match v.of(profile).map(|j| &j.state) {
+            _ if v.fragility(profile).is_some_and(|f| f.is_fragile()) => Cell::Text(with("~")),
+            Some(State::Met) => Cell::Mark(true, with("✓")),
+            Some(State::NotMet) => Cell::Mark(false, with("✗")),
+            _ => Cell::Text(with("?")),
+        }
     };
-    let text: Vec<String> = outcome.verdicts.iter().map(|v| format!("{}\u{a0}{}", v.claim.id, sign(v))).collect();
-    let [_, not, _] = outcome.counts(profile);
-    Cell::Mark(not == 0, text.join("  "))
+    Cell::Words(outcome.verdicts.iter().map(mark).collect())
 }
 
 fn summary_row(outcome: &Outcome) -> Vec<Cell> {

@@ -20,6 +20,8 @@ pub enum Cell {
     Mark(bool, String),
     /// Several, one below the other.
     Lines(Vec<Cell>),
+    /// Several, one beside the other.
+    Words(Vec<Cell>),
 }
 
 impl Cell {
@@ -29,6 +31,7 @@ impl Cell {
             Cell::Code(text) => format!("<code>{}</code>", escape(text)),
             Cell::Link(id, text) => format!("<a href=\"#{}\">{}</a>", escape(id), escape(text)),
             Cell::Lines(lines) => lines.iter().map(|line| format!("<div>{}</div>", line.html())).collect(),
+            Cell::Words(words) => words.iter().map(Cell::html).collect::<Vec<_>>().join(" "),
             Cell::Mark(good, text) => format!("<span class=\"{}\">{}</span>", if *good { "met" } else { "missed" }, escape(text)),
         }
     }
@@ -54,9 +57,11 @@ svg{width:100%;min-width:34rem;height:auto}svg.plot{min-width:0}svg text{fill:va
 svg.key{width:1.75rem;min-width:0;height:.75rem;margin-right:.4rem}\
 .met{color:#1a7f37}.missed{color:#cf222e}\
 td div+div{margin-top:.3rem}table.stacked td{overflow-wrap:anywhere}\
+table.stacked td:first-child{overflow-wrap:normal}table.stacked td:nth-child(2){min-width:17rem}\
 @media(max-width:40rem){svg.plot text{font-size:23px}\
 table.stacked,table.stacked tbody,table.stacked tr,table.stacked td{display:block}table.stacked tr:first-child{display:none}\
 table.stacked tr{border-bottom:1px solid var(--rule);padding:.5rem 0}table.stacked td{border:0;padding:.1rem 0}\
+table.stacked td:nth-child(2){min-width:0}\
 table.stacked td::before{content:attr(data-head);display:block;color:var(--soft);font-size:.8rem}}\
 @media print{:root{color-scheme:light;--ink:#000;--paper:#fff;--rule:#999;--soft:#333}\
 body{max-width:none;padding:0;font-size:10pt}.scroll,figure{overflow:visible}table{font-size:8pt}td{overflow-wrap:anywhere}\

@@ -108,8 +108,23 @@ pub fn setting(text: &str, varied: &[&str]) -> String {
     let fixed = parameters(text).into_iter().filter(|(key, value)| !varies(key) && !off(value));
     // A trace of many lines is named, not repeated.
     let short = |value: &str| value.split_once('\n').map_or_else(|| value.to_owned(), |(first, _)| format!("{first} …"));
-    let words = fixed.filter_map(|(key, value)| Some(format!("{} {}", key.strip_prefix("topology.")?.replace('_', " "), short(&value))));
+    let words = fixed.filter_map(|(key, value)| Some(in_words(key.strip_prefix("topology.")?, &short(&value))));
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// What the ends of keys say of their values.
+const UNITS: [(&str, &str); 7] =
+    [("ms", "ms"), ("us", "µs"), ("s", "s"), ("mbps", "Mbit/s"), ("kbps", "kbit/s"), ("bytes", "bytes"), ("packets", "packets")];
+
+/// `access.queue.kind` `drop_tail` as `access queue drop-tail`, `rtt_ms` `61.5` as `RTT 61.5 ms`.
+fn in_words(key: &str, value: &str) -> String {
+    // A kind is said by its name, and what impairs a link by what it does.
+    let mut words: Vec<&str> = key.split(['.', '_']).filter(|word| !matches!(*word, "kind" | "impair")).collect();
+    let unit = words.last().and_then(|last| UNITS.iter().find(|unit| unit.0 == *last));
+    words.truncate(words.len() - usize::from(unit.is_some()));
+    words.iter_mut().filter(|word| **word == "rtt").for_each(|word| *word = "RTT");
+    let value = if key.ends_with("kind") { value.replace('_', "-") } else { value.strip_suffix(".0").unwrap_or(value).to_owned() };
+    words.into_iter().chain([value.as_str()]).chain(unit.map(|unit| unit.1)).collect::<Vec<_>>().join(" ")
 }
 
 /// A value of a flow at a time.

@@ -46,7 +46,7 @@ fn one_run_shows_its_series_distributions_and_data() {
     let run = dir.path().join("run");
     result(&run, 20, 50, 7, true);
     let html = page(&run);
-    for word in ["seed 7", "rtt ms 20", "Throughput of each flow", "Congestion window", "cumulative distribution", "demo &lt;1&gt;"] {
+    for word in ["seed 7", "RTT 20 ms", "Throughput of each flow", "Congestion window", "cumulative distribution", "demo &lt;1&gt;"] {
         assert!(html.contains(word), "{word}");
     }
     assert!(!html.contains("Window granted"), "a plot without data is not drawn");
@@ -74,7 +74,7 @@ fn a_sweep_of_one_parameter_is_a_curve() {
         result(&dir.path().join(rtt.to_string()), rtt, 40, 1, false);
     }
     let html = page(dir.path());
-    assert!(html.contains("<polyline") && html.contains("seeds 1; rate mbps 40 ·"), "the fixed parameters stand in the title");
+    assert!(html.contains("<polyline") && html.contains("seeds 1; rate 40 Mbit/s ·"), "the fixed parameters stand in the title");
     let share = fs::read_to_string(dir.path().join("plots/04.csv")).unwrap_or_default();
     assert!(share.contains("\"Share of lbe\",10,0.1\n\"Share of lbe\",20,0.2\n\"Share of lbe\",40,0.4"), "{share}");
 }
@@ -108,5 +108,21 @@ fn chromium_opens_the_page_without_complaint() {
 #[test]
 fn a_trace_does_not_fill_the_caption() {
     let text = "[topology]\nkind = \"dumbbell\"\nrate_trace = \"\"\"\n0 20\n5 10\n\"\"\"\n";
-    assert_eq!(setting(text, &[]), "kind dumbbell, rate trace 0 20 …");
+    assert_eq!(setting(text, &[]), "dumbbell, rate trace 0 20 …");
+}
+
+#[test]
+fn a_caption_has_words_and_units_and_no_keys() {
+    let text = r#"
+        [topology]
+        kind = "dumbbell"
+        rate_mbps = 20.0
+        rtt_ms = 61.5
+        queue = { kind = "drop_tail", packets = 250 }
+        access = { rate_mbps = 200.0, queue = { kind = "fq_codel" } }
+        impair = { loss = 0.01, jitter_ms = 3.0 }
+    "#;
+    let words = "access queue fq-codel, access rate 200 Mbit/s, jitter 3 ms, loss 0.01, dumbbell, queue drop-tail, queue 250 packets, \
+                 rate 20 Mbit/s, RTT 61.5 ms";
+    assert_eq!(setting(text, &[]), words);
 }
