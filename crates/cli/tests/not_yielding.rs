@@ -173,10 +173,10 @@ fn doctor_names_other_programs_at_the_outgoing_side() {
     assert!(doctor().contains("other programs   nothing on one\n"), "{}", doctor());
 }
 
-/// A server and a client of Multipath TCP on the loopback interface.
+/// A client that asks for Multipath TCP, and a server on the loopback interface whose protocol is the argument.
 const MPTCP: &str = "
 import socket, sys, threading
-listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, int(sys.argv[1]))
 listener.bind(('127.0.0.1', 0))
 listener.listen()
 def serve():
@@ -192,58 +192,34 @@ while data := client.recv(65536):
 print(got)
 ";
 
-#[test]
-fn a_multipath_connection_is_left_alone_and_counted_once_an_end() {
-    let test = "a_multipath_connection_is_left_alone_and_counted_once_an_end";
+/// The closing line and the JSON of `MPTCP` with a server of that protocol; none where it cannot be run.
+fn multipath(test: &str, server: &str) -> Option<(String, serde_json::Value)> {
     if !can_manage(test) {
-        return;
+        return None;
     }
     if !Path::new("/proc/sys/net/mptcp/enabled").exists() || Command::new("python3").arg("-V").output().is_err() {
         skip(test, "no Multipath TCP in this kernel, or no python3");
-        return;
+        return None;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("run.json");
-    let mut run = Running::of(&mut lowtide(&["run", "--json", &json.display().to_string(), "--", "python3", "-c", MPTCP]));
+    let mut run = Running::of(&mut lowtide(&["run", "--json", &json.display().to_string(), "--", "python3", "-c", MPTCP, server]));
     assert_eq!(run.line(), "1000000");
-    let (said, summary) = end(run, &json);
+    Some(end(run, &json))
+}
+
+#[test]
+fn a_multipath_connection_is_left_alone_and_counted_once_an_end() {
+    let test = "a_multipath_connection_is_left_alone_and_counted_once_an_end";
+    let Some((said, summary)) = multipath(test, "262") else { return };
     // Both ends are in the group.
     assert_eq!((&summary["left_alone"]["mptcp"], &summary["connections"]), (&2.into(), &0.into()), "{summary:#}");
     assert!(said.contains("2 connection(s) did NOT yield: 2 Multipath TCP"), "{said}");
 }
 
-/// A client that asks for Multipath TCP of a server that has never heard of it.
-const FELL_BACK: &str = "
-import socket, threading
-listener = socket.create_server(('127.0.0.1', 0))
-def serve():
-    peer = listener.accept()[0]
-    peer.sendall(bytes(1000000))
-    peer.close()
-threading.Thread(target=serve).start()
-client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-client.connect(listener.getsockname())
-got = 0
-while data := client.recv(65536):
-    got += len(data)
-print(got)
-";
-
 #[test]
 fn a_client_that_fell_back_to_plain_tcp_is_managed() {
-    let test = "a_client_that_fell_back_to_plain_tcp_is_managed";
-    if !can_manage(test) {
-        return;
-    }
-    if !Path::new("/proc/sys/net/mptcp/enabled").exists() || Command::new("python3").arg("-V").output().is_err() {
-        skip(test, "no Multipath TCP in this kernel, or no python3");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let json = folder.path().join("run.json");
-    let mut run = Running::of(&mut lowtide(&["run", "--json", &json.display().to_string(), "--", "python3", "-c", FELL_BACK]));
-    assert_eq!(run.line(), "1000000");
-    let (said, summary) = end(run, &json);
+    let Some((said, summary)) = multipath("a_client_that_fell_back_to_plain_tcp_is_managed", "6") else { return };
     assert_eq!((&summary["connections_left_alone"], &summary["connections"]), (&0.into(), &2.into()), "{said}{summary:#}");
     assert!(summary["acks_lowered"].as_u64() > Some(0), "{summary:#}");
 }

@@ -2,35 +2,19 @@
 //! it is skipped.
 
 mod common;
+#[path = "common/ends.rs"]
+mod ends;
 #[path = "common/running.rs"]
 mod running;
 
 use std::fs;
-use std::io::Write;
 use std::process::{ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use common::{can_manage, lowtide, output};
+use ends::{BOTH_ENDS, ask, controls};
 use running::Running;
-
-/// Both ends of a connection in one program: prints their control's name when it is open, then after each line it
-/// reads, which may be the name of a control to ask for.
-const BOTH_ENDS: &str = r#"
-use Socket; $| = 1;
-sub name { my $n = getsockopt($_[0], 6, 13); $n =~ s/\0.*//s; $n }
-socket(my $l, AF_INET, SOCK_STREAM, 6); bind($l, sockaddr_in(0, INADDR_LOOPBACK)); listen($l, 1);
-socket(my $c, AF_INET, SOCK_STREAM, 6);
-setsockopt($c, 6, 13, $ARGV[0]) if $ARGV[0];
-connect($c, getsockname($l)); accept(my $a, $l);
-setsockopt($c, 6, 13, $ARGV[0]) if $ARGV[0];
-print name($c), ' ', name($a), "\n";
-while (<STDIN>) { chomp; setsockopt($c, 6, 13, $_) if $_; syswrite($c, 'x' x 1000); sysread($a, my $b, 1000); print name($c), ' ', name($a), ' ', length($b), "\n"; }
-"#;
-
-fn controls() -> String {
-    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("every Linux has it")
-}
 
 #[test]
 fn connections_of_the_command_send_by_the_groups_control_and_it_is_gone_afterwards() {
@@ -63,11 +47,6 @@ fn both_ends(wrapper: &[&str]) -> (Running, ChildStdin) {
     (running, input)
 }
 
-fn ask(running: &mut Running, input: &mut ChildStdin, line: &str) -> String {
-    writeln!(input, "{line}").expect("it reads");
-    running.line()
-}
-
 #[test]
 fn a_connection_that_is_open_is_taken_over_with_its_process_and_given_back() {
     if !can_manage("a_connection_that_is_open_is_taken_over_with_its_process_and_given_back") {
@@ -80,7 +59,7 @@ fn a_connection_that_is_open_is_taken_over_with_its_process_and_given_back() {
     let taken = |ends: &mut Running, input: &mut ChildStdin| {
         (0..500).any(|_| {
             thread::sleep(Duration::from_millis(20));
-            ask(ends, input, "") == format!("{name} {name} 1000")
+            ask(ends, input, "") == format!("{name} {name}")
         })
     };
     assert!(taken(&mut ends, &mut input), "{}", ask(&mut ends, &mut input, ""));
@@ -90,7 +69,7 @@ fn a_connection_that_is_open_is_taken_over_with_its_process_and_given_back() {
     run.kill("-INT");
     assert_eq!(run.code(), Some(0));
     let other = before.split(' ').next_back().expect("two names");
-    assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {other} 1000"), "what it asked for, and what it had");
+    assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {other}"), "what it asked for, and what it had");
 }
 
 /// Its socket was made in another group, whose packets the group's receiving programs do not see.
@@ -125,11 +104,11 @@ fn connections_of_a_cgroup_are_taken_over_and_given_back() {
     let before = ends.line();
     let run = Running::of(&mut lowtide(&["run", "--cgroup", &group.0.display().to_string()]));
     let name = format!("lowtide_{}", run.child.id());
-    let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "") == format!("{name} {name} 1000");
+    let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "") == format!("{name} {name}");
     assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), taken(&mut ends, &mut input)).1));
     run.kill("-INT");
     assert_eq!(run.code(), Some(0));
-    assert_eq!(ask(&mut ends, &mut input, ""), format!("{before} 1000"));
+    assert_eq!(ask(&mut ends, &mut input, ""), before);
     drop(input);
     assert_eq!(ends.code(), Some(0));
 }
@@ -236,10 +215,10 @@ fn a_control_that_was_asked_for_under_lowtide_comes_when_the_run_ends() {
     let (mut ends, mut input) = both_ends(&["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &procs]);
     let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("every Linux has it");
     assert_eq!(ends.line(), format!("{name} {name}"));
-    assert_eq!(ask(&mut ends, &mut input, "reno"), format!("{name} {name} 1000"));
+    assert_eq!(ask(&mut ends, &mut input, "reno"), format!("{name} {name}"));
     run.kill("-INT");
     assert_eq!(run.code(), Some(0));
-    assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {} 1000", default.trim()));
+    assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {}", default.trim()));
     drop(input);
     assert_eq!(ends.code(), Some(0));
 }
@@ -254,11 +233,11 @@ fn connections_of_a_killed_run_go_on_and_the_next_run_gives_them_the_default() {
     assert_eq!(running.line(), format!("{name} {name}"));
     running.kill("-KILL");
     running.child.wait().expect("it ends");
-    assert_eq!(ask(&mut running, &mut input, ""), format!("{name} {name} 1000"));
+    assert_eq!(ask(&mut running, &mut input, ""), format!("{name} {name}"));
     assert!(output(&["run", "--", "true"]).status.success());
     let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("every Linux has it");
     let default = default.trim();
-    assert_eq!(ask(&mut running, &mut input, ""), format!("{default} {default} 1000"));
+    assert_eq!(ask(&mut running, &mut input, ""), format!("{default} {default}"));
     assert!(!controls().contains(&name), "{}", controls());
 }
 

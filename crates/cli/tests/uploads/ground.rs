@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use lowtide_lab::clock;
 use lowtide_lab::netns::Namespace;
-use lowtide_lab::path::PathConfig;
 use lowtide_lab::probe::{CALL, Call, Reflector};
 use lowtide_lab::server::Server;
 use lowtide_lab::site::{SERVER, Site};
-use lowtide_net::{ImpairConfig, QueueConfig, droptail};
-use lowtide_units::{Rate, Span, statistics};
+use lowtide_net::ImpairConfig;
+use lowtide_units::{Span, statistics};
 use nix::sys::socket::{Backlog, listen};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::lowtide;
+use crate::line::{self, wait};
 
-/// The longest that anything is waited for.
+/// The longest that anything takes.
 const PATIENCE: Span = Span::from_millis(60_000);
 const PAGES: u16 = 5001;
 const REFLECTOR: u16 = 5002;
@@ -40,17 +40,8 @@ pub struct Ground {
 impl Ground {
     /// 20 Mbit/s, 20 ms and half a second of buffer each way.
     pub fn new() -> Ground {
-        let path = PathConfig {
-            rate: Rate::from_mbps_f64(20.0),
-            extra: BTreeMap::new(),
-            queue: QueueConfig::DropTail(droptail::Config { ms: Some(500.0), ..droptail::Config::default() }),
-            impair: ImpairConfig { delay_ms: 10.0, ..ImpairConfig::default() },
-            header: 14,
-            seed: lowtide_net::Seed::new(11),
-            trace: None,
-        };
         let now = clock::now();
-        let site = Site::new(1500, path.clone(), path, now..now + PATIENCE).expect("a laboratory");
+        let site = line::site(ImpairConfig::default(), ImpairConfig::default(), now..now + PATIENCE);
         Ground { site, folder: tempfile::tempdir().expect("a folder") }
     }
 
@@ -107,15 +98,6 @@ pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
         (state >> 56) as u8
     };
     (0..bytes).map(|_| next()).collect()
-}
-
-/// Waits until `ready`; what it waits for is named.
-pub fn wait(what: &str, mut ready: impl FnMut() -> bool) {
-    let end = clock::now() + PATIENCE;
-    while !ready() {
-        assert!(clock::now() < end, "{what}: not within a minute");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// A program that ends when it is dropped.

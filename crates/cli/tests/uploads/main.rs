@@ -4,7 +4,11 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/ends.rs"]
+mod ends;
 mod ground;
+#[path = "../common/line.rs"]
+mod line;
 mod programs;
 #[path = "../common/running.rs"]
 mod running;

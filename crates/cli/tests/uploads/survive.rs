@@ -2,38 +2,20 @@
 //! a control.
 
 use std::fs;
-use std::io::Write;
 use std::process::{ChildStdin, Command, Stdio};
 
 use lowtide_kernel::cgroup;
 use lowtide_lab::site::SERVER;
 
 use crate::common::{can_manage, lowtide};
-use crate::ground::{Ground, Shelf, noise, report, wait};
+use crate::ends::{BOTH_ENDS, ask, controls};
+use crate::ground::{Ground, Shelf, noise, report};
+use crate::line::wait;
 use crate::running::Running;
-
-/// Both ends of a connection in one program: prints their controls' names when it is open, and after each line it reads, when another
-/// 100 kB have gone from one to the other.
-const BOTH_ENDS: &str = r#"
-use Socket; $| = 1;
-sub name { my $n = getsockopt($_[0], 6, 13); $n =~ s/\0.*//s; $n }
-socket(my $l, AF_INET, SOCK_STREAM, 6); bind($l, sockaddr_in(0, INADDR_LOOPBACK)); listen($l, 1);
-socket(my $c, AF_INET, SOCK_STREAM, 6); connect($c, getsockname($l)) or die $!; accept(my $a, $l);
-print name($c), ' ', name($a), "\n";
-while (<STDIN>) {
-    for (1 .. 10) { syswrite($c, 'x' x 10000); my $n = 0; while ($n < 10000) { $n += sysread($a, my $b, 10000 - $n) or die; } }
-    print name($c), ' ', name($a), "\n";
-}
-"#;
 
 /// What a control's name is to be, twice.
 fn both(name: &str) -> String {
     format!("{name} {name}")
-}
-
-fn ask(running: &mut Running, input: &mut ChildStdin) -> String {
-    input.write_all(b"\n").expect("it reads");
-    running.line()
 }
 
 /// `BOTH_ENDS` under `lowtide run`, its control's name, and a way to have more sent.
@@ -43,10 +25,6 @@ fn run_both_ends() -> (Running, String, ChildStdin) {
     let name = format!("lowtide_{}", run.child.id());
     assert_eq!(run.line(), both(&name));
     (run, name, input)
-}
-
-fn controls() -> String {
-    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("every Linux has it")
 }
 
 #[test]
@@ -89,7 +67,7 @@ fn a_process_with_a_group_and_a_network_namespace_of_its_own_is_held_back() {
     let mut input = run.child.stdin.take().expect("piped");
     let name = format!("lowtide_{}", run.child.id());
     assert_eq!(run.line(), both(&name));
-    assert_eq!(ask(&mut run, &mut input), both(&name));
+    assert_eq!(ask(&mut run, &mut input, ""), both(&name));
     drop(input);
     assert_eq!(run.code(), Some(0));
     let said = report(&json);
@@ -142,11 +120,11 @@ fn of_two_runs_at_once_each_has_its_own_control_and_the_end_of_one_is_not_the_ot
     let (mut first, one, mut to_first) = run_both_ends();
     let (second, two, _to_second) = run_both_ends();
     assert_ne!(one, two);
-    assert_eq!(ask(&mut first, &mut to_first), both(&one));
+    assert_eq!(ask(&mut first, &mut to_first, ""), both(&one));
     second.kill("-TERM");
     assert_ne!(second.code(), Some(0));
     assert!(controls().contains(&one) && !controls().contains(&two), "{}", controls());
-    assert_eq!(ask(&mut first, &mut to_first), both(&one));
+    assert_eq!(ask(&mut first, &mut to_first, ""), both(&one));
     drop(to_first);
     assert_eq!(first.code(), Some(0));
     assert!(!controls().contains(&one), "{}", controls());
@@ -164,7 +142,7 @@ fn a_run_inside_a_run_holds_its_connections_back_and_both_end_in_order() {
     let names = run.line();
     let name = names.split(' ').next().expect("two names").to_owned();
     assert!(name.starts_with("lowtide_") && name != outer && names == both(&name), "{names}; the outer run is {outer}");
-    assert_eq!(ask(&mut run, &mut input), both(&name));
+    assert_eq!(ask(&mut run, &mut input, ""), both(&name));
     drop(input);
     assert_eq!(run.code(), Some(0));
     assert!(!controls().contains(&name) && !controls().contains(&outer), "{}", controls());
@@ -193,6 +171,25 @@ fn a_connection_that_begins_with_the_machines_lowtide_is_taken_over_and_gets_it_
     let before = "lt_enhanced lt_enhanced";
     assert!(lines.len() == 5 && lines[1] == lines[2], "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!([lines[0], lines[3], lines[4]], [before, before, "unloaded"], "{text}");
+}
+
+/// In a network namespace of its own: runs give connections of runs that died the default, and other tests run some.
+#[test]
+fn doctor_changes_no_connection_of_a_run_that_was_killed_and_the_next_run_does() {
+    if !can_manage("doctor_changes_no_connection_of_a_run_that_was_killed_and_the_next_run_does") {
+        return;
+    }
+    let script = r#"ip link set lo up; mkfifo "$2/to" "$2/from"
+        "$0" run --quiet -- perl -e "$1" < "$2/to" > "$2/from" & run=$!
+        exec 3> "$2/to" 4< "$2/from"; say() { read -r names <&4; echo "$names"; }
+        say; kill -KILL $run; "$0" doctor >&2 || exit 9; echo >&3; say; "$0" run --quiet -- true; echo >&3; say"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["--net", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide"), BOTH_ENDS];
+    let output = Command::new("unshare").args(words).arg(folder.path()).stdin(Stdio::null()).output().expect("unshare starts");
+    let (text, said) = (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
+    let [first, after_doctor, after_run] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}{said}") };
+    assert!(first.starts_with("lowtide_") && after_doctor == first, "{text}{said}");
+    assert!(!after_run.contains("lowtide_"), "{text}{said}");
 }
 
 /// `ip route … congctl lock NAME`: the kernel lets nobody change it, the group neither.
