@@ -213,16 +213,35 @@ INLINE u64 tx_owd(struct tx_clock *c, u32 tsval, u32 tsecr, u32 rtt_us)
 	return after(raw, c->lag) ? (raw - c->lag) * 1000ULL : 1;
 }
 
+// What the path learns of every acknowledgement before its control is told.
+INLINE void tx_hear(struct tx_path *p, struct tx *f, u64 now, u64 rtt, u64 in_flight)
+{
+	tx_count(p, f, now);
+	if (rtt != CONTROL_NONE)
+		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (rtt >> 3) : rtt;
+	tx_tell_in_flight(p, f, in_flight);
+}
+
+// Tells the control; `unacked` is that of struct tx_ack.
+INLINE void tx_tell_control(struct tx_path *p, u32 algorithm, struct tx *f, const struct control_ack *a, u32 unacked)
+{
+	u64 queueing = control_queueing(algorithm, &p->control);
+
+	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && a->now > p->last_ack)
+		p->yielded += lesser_u63(a->now - p->last_ack, p->srtt);
+	control_on_ack(algorithm, &p->control, a);
+	p->last_ack = larger_u63(p->last_ack, a->now);
+	// It will tell of nothing for long, and what was acknowledged is not in flight: the others' freeze would wait for it.
+	if (!unacked)
+		tx_tell_in_flight(p, f, 0);
+}
+
 // An acknowledgement. Sets the flow's window.
 INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t)
 {
 	struct control_ack a = {};
-	u64 queueing;
 
-	tx_count(p, f, t->now);
-	if (t->rtt != CONTROL_NONE)
-		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (t->rtt >> 3) : t->rtt;
-	tx_tell_in_flight(p, f, t->in_flight);
+	tx_hear(p, f, t->now, t->rtt, t->in_flight);
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
 	a.rtt = tx_is_sample(p, algorithm, f, t) ? t->rtt : CONTROL_NONE;
@@ -235,14 +254,7 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
 	// One flow's recovery is not the group's: its own window waits for it, the path's goes on.
 	a.in_recovery = t->in_recovery && tx_flows(p) == 1;
-	queueing = control_queueing(algorithm, &p->control);
-	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && t->now > p->last_ack)
-		p->yielded += lesser_u63(t->now - p->last_ack, p->srtt);
-	control_on_ack(algorithm, &p->control, &a);
-	p->last_ack = larger_u63(p->last_ack, t->now);
-	// It will tell of nothing for long, and what was acknowledged is not in flight: the others' freeze would wait for it.
-	if (!t->unacked)
-		tx_tell_in_flight(p, f, 0);
+	tx_tell_control(p, algorithm, f, &a, t->unacked);
 	tx_divide(p, algorithm, f);
 }
 
@@ -259,13 +271,10 @@ struct tx_paced {
 INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_paced *t)
 {
 	struct control_ack a = {};
-	u64 flows, window, pace, least, queueing;
+	u64 flows, window, pace, least;
 
-	tx_count(p, f, t->now);
+	tx_hear(p, f, t->now, t->rtt, t->in_flight);
 	flows = tx_flows(p);
-	if (t->rtt != CONTROL_NONE)
-		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (t->rtt >> 3) : t->rtt;
-	tx_tell_in_flight(p, f, t->in_flight);
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
 	a.lost = t->lost;
@@ -280,13 +289,7 @@ INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const str
 	a.rate_delivered = t->rate_delivered * flows;
 	a.rate_interval = t->rate_interval;
 	a.limited = 1;
-	queueing = control_queueing(algorithm, &p->control);
-	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && t->now > p->last_ack)
-		p->yielded += lesser_u63(t->now - p->last_ack, p->srtt);
-	control_on_ack(algorithm, &p->control, &a);
-	p->last_ack = larger_u63(p->last_ack, t->now);
-	if (!t->unacked)
-		tx_tell_in_flight(p, f, 0);
+	tx_tell_control(p, algorithm, f, &a, t->unacked);
 	window = control_window(algorithm, &p->control);
 	pace = control_pacing_rate(algorithm, &p->control);
 	// A segment that is spaced out cannot be called back: no flow waits for longer than its round trip, at the floor not for longer than a second.
