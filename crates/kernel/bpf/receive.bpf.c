@@ -12,7 +12,6 @@
 #include "publish.h"
 #include "state.h"
 
-#define TCP_PROTOCOL 6
 #define SOL_TCP 6
 #define TCP_WINDOW_CLAMP 10
 #define RTAX_WINDOW 3                      // linux/rtnetlink.h
@@ -261,7 +260,7 @@ int transmit_tcx(struct __sk_buff *skb)
 SEC("tc")
 int transmit_clsact(struct __sk_buff *skb)
 {
-	if (bpf_ktime_get_ns() - alive > ALIVE_NS)
+	if (bpf_ktime_get_ns() > alive + ALIVE_NS) // `alive` may have been written since.
 		return -1;
 	return transmit(skb);
 }

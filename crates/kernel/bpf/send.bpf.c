@@ -43,14 +43,10 @@ void BPF_PROG(send_init, struct sock *sk)
 	tx_join(&entry->path, ALGORITHM, &tx, now, mss, &config);
 	bpf_spin_unlock(&entry->lock);
 	f->tx.mss = tx.mss;
-	f->tx.in_flight = tx.in_flight;
-	f->tx.window = tx.window;
-	f->tx.epoch = tx.epoch;
-	f->tx.episode = tx.episode;
-	f->tx.rank = tx.rank;
+	store_tx(&f->tx, &tx);
 	f->rtt_us = NONE_US;
 	f->largest = 0;
-#if ALGORITHM == 5
+#if IS_PACED
 	f->ce = tp->delivered_ce;
 	f->lost = 0;
 #else
@@ -105,25 +101,6 @@ void BPF_PROG(send_release, struct sock *sk)
 	}
 }
 
-INLINE void load_tx(struct tx *to, const struct tx *from)
-{
-	to->mss = from->mss;
-	to->in_flight = from->in_flight;
-	to->window = from->window;
-	to->epoch = from->epoch;
-	to->episode = from->episode;
-	to->rank = from->rank;
-}
-
-INLINE void store_tx(struct tx *to, const struct tx *from)
-{
-	to->in_flight = from->in_flight;
-	to->window = from->window;
-	to->epoch = from->epoch;
-	to->episode = from->episode;
-	to->rank = from->rank;
-}
-
 // Called before the kernel says what has happened; what it is told here is what a loss would leave.
 SEC("struct_ops")
 u32 BPF_PROG(send_ssthresh, struct sock *sk)
@@ -131,7 +108,7 @@ u32 BPF_PROG(send_ssthresh, struct sock *sk)
 	struct flow *f = flow_of(sk);
 	u32 half;
 
-	if (f->known != FLOW_KNOWN || !is_owned())
+	if (f->known != FLOW_KNOWN || !is_owned(bpf_ktime_get_ns()))
 		return tcp_reno_ssthresh(sk);
 	f->reducing = 1;
 	half = tcp_sk(sk)->snd_cwnd >> 1;
@@ -169,8 +146,7 @@ void BPF_PROG(send_set_state, struct sock *sk, u8 state)
 		g->losses++;
 }
 
-// lowtide paces, and limits recovery itself; for the others both are the kernel's.
-#if ALGORITHM == 5
+#if IS_PACED
 #include "send_paced.h"
 #else
 #include "send_window.h"

@@ -84,7 +84,6 @@ int refuse(struct bpf_sockopt *ctx)
 	return 1;
 }
 
-
 // ---- connections that are open already ---------------------------------------------------------------------------
 
 // Inodes of the sockets of processes that joined the group with connections open, which belong to the group they were made in.

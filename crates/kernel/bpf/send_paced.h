@@ -46,7 +46,6 @@ INLINE void acknowledged(struct tcp_sock *tp, struct flow *f, const struct rate_
 	long interval = rs->interval_us;
 	u32 ce = tp->delivered_ce;
 
-	t->now = bpf_ktime_get_ns();
 	t->rtt = sample_of(tp, f, rs);
 	t->acked = rs->acked_sacked * mss;
 	t->lost = f->lost * mss;
@@ -70,44 +69,34 @@ __attribute__((noinline)) static u32 control(struct sock *sk, const struct rate_
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = flow_of(sk);
-	struct send_totals *g = totals();
 	struct tx_entry *entry;
 	struct tx_paced t = {};
+	struct tally tally;
 	struct tx tx;
-	u64 queueing, yielded, pace;
-	u32 slowdowns;
+	u64 pace;
 
-	if (f->known != FLOW_KNOWN || !is_owned()) {
+	t.now = bpf_ktime_get_ns();
+	if (f->known != FLOW_KNOWN || !is_owned(t.now)) {
 		as_reno(sk, rs->acked_sacked);
 		return 0;
 	}
 	f->lost += rs->losses;
-	entry = path_of(sk, 1);
-	if (!rs->acked_sacked || !entry)
+	entry = rs->acked_sacked ? path_of(sk, 1) : 0;
+	if (!entry)
 		return 0;
 	acknowledged(tp, f, rs, &t);
 	load_tx(&tx, &f->tx);
 	bpf_spin_lock(&entry->lock);
 	if (!entry->path.known) // It was forgotten, and this connection has woken up.
 		tx_init(&entry->path, ALGORITHM, t.now, tx.mss, &config);
-	slowdowns = control_slowdowns(ALGORITHM, &entry->path.control);
-	yielded = entry->path.yielded;
+	tally_begin(&tally, &entry->path);
 	pace = tx_on_paced(&entry->path, ALGORITHM, &tx, &t);
-	slowdowns = control_slowdowns(ALGORITHM, &entry->path.control) - slowdowns;
-	yielded = entry->path.yielded - yielded;
-	queueing = control_queueing(ALGORITHM, &entry->path.control);
+	tally_end(&tally, &entry->path);
 	bpf_spin_unlock(&entry->lock);
 	store_tx(&f->tx, &tx);
 	tp->snd_cwnd = segments(tx.window, tx.mss);
 	set_pace(sk, pace);
-	if (g) {
-		g->slowdowns += slowdowns;
-		g->yielded += yielded;
-		if (t.rtt != CONTROL_NONE && queueing != CONTROL_NONE) {
-			g->queueing_sum += queueing;
-			g->queueing_count++;
-		}
-	}
+	tally_count(&tally, t.rtt);
 	return 0;
 }
 
@@ -132,7 +121,7 @@ u32 BPF_PROG(send_undo_cwnd, struct sock *sk)
 	struct flow *f = flow_of(sk);
 	struct send_totals *g = totals();
 
-	if (f->known != FLOW_KNOWN || !is_owned())
+	if (f->known != FLOW_KNOWN || !is_owned(bpf_ktime_get_ns()))
 		return tcp_reno_undo_cwnd(sk);
 	if (g)
 		g->undone++;

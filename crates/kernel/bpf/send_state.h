@@ -12,6 +12,9 @@
 #error "-DALGORITHM=NUMBER"
 #endif
 
+// lowtide (control.h) paces, and limits recovery itself; for the others both are the kernel's.
+#define IS_PACED (ALGORITHM == 5)
+
 // Written by the loader before the programs load.
 const volatile struct send_config config SEC(".rodata.config");
 // CLOCK_MONOTONIC of the owner's last sign of life. Sockets keep a control whose owner was killed; it must not keep acting.
@@ -78,7 +81,8 @@ INLINE struct send_totals *totals(void)
 	return bpf_map_lookup_elem(&send_totals, &zero);
 }
 
-INLINE int is_owned(void) { return !config.owned || bpf_ktime_get_ns() - alive < ALIVE_NS; }
+// `alive` may have been written since `now` was read.
+INLINE int is_owned(u64 now) { return !config.owned || now < alive + ALIVE_NS; }
 
 INLINE struct flow *flow_of(struct sock *sk) { return ca_priv(sk); }
 
@@ -111,6 +115,62 @@ INLINE struct tx_entry *path_of(struct sock *sk, int make)
 		return entry;
 	bpf_map_update_elem(&send_paths, &key, empty_path, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&send_paths, &key);
+}
+
+// ---- what a flow keeps, as the path's code takes it --------------------------------------------------------------
+
+INLINE void load_tx(struct tx *to, const struct tx *from)
+{
+	to->mss = from->mss;
+	to->in_flight = from->in_flight;
+	to->window = from->window;
+	to->epoch = from->epoch;
+	to->episode = from->episode;
+	to->rank = from->rank;
+}
+
+INLINE void store_tx(struct tx *to, const struct tx *from)
+{
+	to->in_flight = from->in_flight;
+	to->window = from->window;
+	to->epoch = from->epoch;
+	to->episode = from->episode;
+	to->rank = from->rank;
+}
+
+// ---- counters ----------------------------------------------------------------------------------------------------
+
+// What an acknowledgement adds to the group's counters: between `tally_begin` and `tally_end` its path is told of it.
+struct tally {
+	u64 yielded, queueing;
+	u32 slowdowns, pad;
+};
+
+INLINE void tally_begin(struct tally *t, const struct tx_path *p)
+{
+	t->slowdowns = control_slowdowns(ALGORITHM, &p->control);
+	t->yielded = p->yielded;
+}
+
+INLINE void tally_end(struct tally *t, const struct tx_path *p)
+{
+	t->slowdowns = control_slowdowns(ALGORITHM, &p->control) - t->slowdowns;
+	t->yielded = p->yielded - t->yielded;
+	t->queueing = control_queueing(ALGORITHM, &p->control);
+}
+
+INLINE void tally_count(const struct tally *t, u64 rtt)
+{
+	struct send_totals *g = totals();
+
+	if (!g)
+		return;
+	g->slowdowns += t->slowdowns;
+	g->yielded += t->yielded;
+	if (rtt != CONTROL_NONE && t->queueing != CONTROL_NONE) {
+		g->queueing_sum += t->queueing;
+		g->queueing_count++;
+	}
 }
 
 #endif

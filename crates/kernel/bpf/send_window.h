@@ -28,21 +28,20 @@ INLINE u64 one_way(struct tcp_sock *tp, struct flow *f)
 }
 
 // Tells the path of an acknowledgement, and takes over the window it gives.
-__attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 acked, u32 recovering)
+__attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 now, u32 acked, u32 recovering)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct tx_entry *entry = path_of(sk, 1);
-	struct send_totals *g = totals();
 	struct tx_ack a = {};
+	struct tally tally;
 	struct tx tx;
-	u64 queueing, yielded;
-	u32 phase, slowdowns, mss;
+	u32 phase, mss;
 
 	if (!entry)
 		return CONTROL_AVOIDANCE;
 	load_tx(&tx, &f->tx);
 	mss = tx.mss;
-	a.now = bpf_ktime_get_ns();
+	a.now = now;
 	a.rtt = f->rtt_us == NONE_US ? CONTROL_NONE : (u64)f->rtt_us * 1000;
 	a.owd = control_hears_owd(ALGORITHM) && f->rtt_us != NONE_US ? one_way(tp, f) : 0;
 	f->rtt_us = NONE_US;
@@ -59,23 +58,13 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u32 a
 	bpf_spin_lock(&entry->lock);
 	if (!entry->path.known) // It was forgotten, and this connection has woken up.
 		tx_init(&entry->path, ALGORITHM, a.now, mss, &config);
-	slowdowns = control_slowdowns(ALGORITHM, &entry->path.control);
-	yielded = entry->path.yielded;
+	tally_begin(&tally, &entry->path);
 	tx_on_ack(&entry->path, ALGORITHM, &tx, &a);
-	slowdowns = control_slowdowns(ALGORITHM, &entry->path.control) - slowdowns;
-	yielded = entry->path.yielded - yielded;
+	tally_end(&tally, &entry->path);
 	phase = control_phase(ALGORITHM, &entry->path.control);
-	queueing = control_queueing(ALGORITHM, &entry->path.control);
 	bpf_spin_unlock(&entry->lock);
 	store_tx(&f->tx, &tx);
-	if (g) {
-		g->slowdowns += slowdowns;
-		g->yielded += yielded;
-		if (a.rtt != CONTROL_NONE && queueing != CONTROL_NONE) {
-			g->queueing_sum += queueing;
-			g->queueing_count++;
-		}
-	}
+	tally_count(&tally, a.rtt);
 	return phase;
 }
 
@@ -84,6 +73,7 @@ void BPF_PROG(send_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct flow *f = flow_of(sk);
 	s32 rtt = sample->rtt_us;
+	u64 now;
 	u32 n = sample->pkts_acked, bytes;
 	u8 state = BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state);
 
@@ -95,22 +85,26 @@ void BPF_PROG(send_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (rtt > 0 && n && tx_is_full(&f->largest, min_u64(bytes / n, f->tx.mss)))
 		f->rtt_us = rtt;
 	// The kernel asks for no window here, but the delays and the clock of the controller go on.
-	if ((state == TCP_CA_CWR || state == TCP_CA_Recovery) && is_owned())
-		told(sk, f, sample->pkts_acked, 1);
+	if (state == TCP_CA_CWR || state == TCP_CA_Recovery) {
+		now = bpf_ktime_get_ns();
+		if (is_owned(now))
+			told(sk, f, now, sample->pkts_acked, 1);
+	}
 }
 
 SEC("struct_ops")
 void BPF_PROG(send_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct flow *f = flow_of(sk);
+	u64 now = bpf_ktime_get_ns();
 	struct tx tx;
 	u32 phase;
 
-	if (f->known != FLOW_KNOWN || !is_owned()) {
+	if (f->known != FLOW_KNOWN || !is_owned(now)) {
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}
-	phase = told(sk, f, acked, 0);
+	phase = told(sk, f, now, acked, 0);
 	load_tx(&tx, &f->tx);
 	set_window(tcp_sk(sk), &tx, phase);
 }
@@ -124,13 +118,13 @@ void BPF_PROG(send_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	u64 now;
 	u32 phase;
 
-	if (event != CA_EVENT_TX_START || f->known != FLOW_KNOWN || !is_owned())
+	if (event != CA_EVENT_TX_START || f->known != FLOW_KNOWN)
 		return;
-	entry = path_of(sk, 0);
+	now = bpf_ktime_get_ns();
+	entry = is_owned(now) ? path_of(sk, 0) : 0;
 	if (!entry)
 		return;
 	load_tx(&tx, &f->tx);
-	now = bpf_ktime_get_ns();
 	bpf_spin_lock(&entry->lock);
 	tx_restart(&entry->path, ALGORITHM, &tx, now);
 	phase = control_phase(ALGORITHM, &entry->path.control);
@@ -145,15 +139,14 @@ u32 BPF_PROG(send_undo_cwnd, struct sock *sk)
 	struct flow *f = flow_of(sk);
 	struct send_totals *g = totals();
 	struct tx_entry *entry;
+	u64 now = bpf_ktime_get_ns();
 	struct tx tx;
-	u64 now;
 
-	if (f->known != FLOW_KNOWN || !is_owned())
+	if (f->known != FLOW_KNOWN || !is_owned(now))
 		return tcp_reno_undo_cwnd(sk);
 	load_tx(&tx, &f->tx);
 	entry = path_of(sk, 0);
 	if (entry) {
-		now = bpf_ktime_get_ns();
 		bpf_spin_lock(&entry->lock);
 		tx_on_undo(&entry->path, ALGORITHM, &tx, now);
 		bpf_spin_unlock(&entry->lock);

@@ -109,7 +109,7 @@ struct tcp_options_received {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 snd_una, snd_nxt, write_seq, mss_cache;
-	u32 snd_cwnd, snd_ssthresh, prior_cwnd;
+	u32 snd_cwnd, snd_ssthresh;
 	u32 packets_out, retrans_out, sacked_out, lost_out;
 	u32 total_retrans;
 	u32 srtt_us;                       // eight times the smoothed RTT
@@ -123,7 +123,6 @@ struct tcp_sock {
 struct ack_sample {
 	u32 pkts_acked;
 	s32 rtt_us;                        // -1: none
-	u32 in_flight;
 } __attribute__((preserve_access_index));
 
 struct rate_sample {
@@ -181,7 +180,5 @@ INLINE u32 in_flight(const struct tcp_sock *tp)
 {
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
-
-INLINE u64 srtt_ns(const struct tcp_sock *tp) { return (u64)(tp->srtt_us >> 3) * 1000; }
 
 #endif
