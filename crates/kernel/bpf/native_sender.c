@@ -59,5 +59,5 @@ const u64 lowtide_send_layout[] = {
 	sizeof(struct send_config), offsetof(struct send_config, cgroup), offsetof(struct send_config, name),
 	offsetof(struct send_config, algorithm), offsetof(struct send_config, owned), offsetof(struct send_config, alone), sizeof(struct send_snapshot),
 	offsetof(struct send_snapshot, local_port), offsetof(struct send_snapshot, bytes), sizeof(struct send_totals),
-	offsetof(struct tx_path, last_ack),
+	offsetof(struct tx_path, last_ack), sizeof(struct tx_ack), sizeof(struct tx_paced),
 };

@@ -13,12 +13,11 @@ struct send_config {
 	u64 target;                        // ns: T; 0: what the control's source says
 	u64 cgroup;                        // the group's id: whose open connections are taken over
 	char name[SEND_NAME_BYTES];        // of the control that the group's connections get
-	u32 cgroup_level;
 	u32 algorithm;                     // the control's number in control.h; the kernel's programs have it compiled in
 	u8 enhanced;                       // min(T, base RTT)
 	u8 owned;                          // somebody renews the sign of life; without it the control goes back to Reno
 	u8 alone;                          // every connection for itself: no window for all of a path
-	u8 pad[5];
+	u8 pad;
 };
 
 // An open connection, as the snapshot iterator writes it. Addresses as in struct flow_snapshot.

@@ -11,9 +11,9 @@ mod config_at {
     pub(super) const TARGET: usize = 0;
     pub(super) const CGROUP: usize = 8;
     pub(super) const NAME: usize = 16;
-    pub(super) const ALGORITHM: usize = 36;
-    pub(super) const ENHANCED: usize = 40;
-    pub(super) const SIZE: usize = 48;
+    pub(super) const ALGORITHM: usize = 32;
+    pub(super) const ENHANCED: usize = 36;
+    pub(super) const SIZE: usize = 40;
 }
 
 /// `struct send_snapshot`: where each field begins.
@@ -137,10 +137,12 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>], open: &[SendSnapshot]) -> SendTotals {
 #[cfg(test)]
 #[expect(unsafe_code, reason = "reads a constant of C")]
 mod tests {
+    use lowtide_window::{Paced, Sent};
+
     use super::*;
 
     unsafe extern "C" {
-        static lowtide_send_layout: [u64; 11];
+        static lowtide_send_layout: [u64; 13];
     }
 
     #[test]
@@ -159,9 +161,10 @@ mod tests {
             snapshot_at::COUNTERS,
             8 * TOTALS,
             PATH_LAST_ACK - 8,
+            size_of::<Sent>(),
+            size_of::<Paced>(),
         ];
         assert_eq!(c, rust.map(|n| n as u64));
-        assert_ne!(lowtide_window::CONTROLS.len(), 0); // links the native code
     }
 
     /// Before Linux 6.4 unloading `lowtide` took `lt_lowtide` with it.
