@@ -1,11 +1,10 @@
 //! The programs without a group: what the verifier followed of them, and the outgoing one under BPF_PROG_TEST_RUN (a packet in, a packet
 //! out, no network). For tests, measurements and `doctor`.
 
-use std::ffi::OsStr;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use libbpf_rs::{Object, ProgramInput};
 
 use crate::config::Config;
@@ -55,12 +54,7 @@ impl Bench {
     /// # Errors
     /// The kernel cannot run the program on it.
     pub fn transmit(&self, frame: &[u8]) -> Result<Vec<u8>> {
-        let name = "transmit_test";
-        let program = self
-            .object
-            .progs_mut()
-            .find(|p| p.name() == OsStr::new(name))
-            .ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))?;
+        let program = load::program(&self.object, "transmit_test")?;
         let mut out = vec![0; frame.len() + 256];
         let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..ProgramInput::default() };
         let output = program.test_run(input).context("the program does not run on this frame")?;

@@ -8,13 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{Iter, MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::Iter;
 use lowtide_window::Profile;
 
 use crate::interfaces::inside;
-use crate::send_load::{self, CONTROL, OLD_CONTROL};
-use crate::send_open;
+use crate::load;
+use crate::send_load;
 use crate::send_wire::{self, Settings};
 use crate::wire;
 
@@ -129,7 +128,7 @@ impl Known {
                 )
             })?;
         } else {
-            self.unregister();
+            send_load::unregister(|control| send_wire::has_name(control, self.name));
         }
         Ok(true)
     }
@@ -151,7 +150,7 @@ impl Known {
             }
             seen.push(meta.ino());
             inside(&namespace, || -> Result<()> {
-                let link = send_open::program(&object, "users")?.attach()?;
+                let link = load::program(&object, "users")?.attach()?;
                 Iter::new(&link)?.read_to_end(&mut bytes)?;
                 Ok(())
             })??;
@@ -169,18 +168,6 @@ impl Known {
 
     fn profile(&self) -> &'static Profile {
         lowtide_window::by_name(self.profile).unwrap_or_else(|e| unreachable!("a test names every profile: {e}"))
-    }
-
-    /// Before Linux 6.4: whoever has the struct_ops map may take it back.
-    fn unregister(&self) {
-        for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && (m.name == CONTROL || m.name == OLD_CONTROL)) {
-            let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
-            let key = 0u32.to_ne_bytes();
-            let value = map.lookup(&key, MapFlags::ANY).ok().flatten().unwrap_or_default();
-            if send_wire::has_name(&value, self.name) {
-                let _gone = map.delete(&key);
-            }
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, anyhow, bail};
 use libbpf_rs::query::ProgInfoIter;
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, Program};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, Program, ProgramMut};
 
 use crate::config::Config;
 use crate::interfaces::has_tcx;
@@ -35,11 +35,7 @@ impl Programs {
         let object = load(config, false)?;
         let dir = File::open(cgroup).with_context(|| format!("{}: the cgroup cannot be opened", cgroup.display()))?;
         let attach = |name: &str| -> Result<Link> {
-            let program = object
-                .progs_mut()
-                .find(|p| p.name() == OsStr::new(name))
-                .ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))?;
-            program.attach_cgroup(dir.as_raw_fd()).with_context(|| {
+            program(&object, name)?.attach_cgroup(dir.as_raw_fd()).with_context(|| {
                 format!(
                     "{}: the kernel does not attach `{name}` to this cgroup; it must be a cgroup v2 directory, and you need CAP_NET_ADMIN",
                     cgroup.display()
@@ -47,44 +43,27 @@ impl Programs {
             })
         };
         let links = vec![attach("receive")?, attach("connection")?, attach("released")?];
-        let programs = Programs { object, _links: links };
-        let member = dir.as_raw_fd().to_ne_bytes();
-        programs
-            .map("members")?
-            .update(&0u32.to_ne_bytes(), &member, MapFlags::ANY)
-            .context("the kernel does not keep the cgroup in a map")?;
-        programs.keep_alive()?;
-        Ok(programs)
+        set(&object, "members", &dir.as_raw_fd().to_ne_bytes())?;
+        keep_alive(&object)?;
+        Ok(Programs { object, _links: links })
     }
 
     /// The egress program for tcx or for clsact.
-    pub(crate) fn egress(&self, tcx: bool) -> Result<Program<'_>> {
+    pub(crate) fn egress(&self, tcx: bool) -> Result<ProgramMut<'_>> {
         program(&self.object, if tcx { "transmit_tcx" } else { "transmit_clsact" })
     }
 
     /// Tells the clsact program, which the kernel keeps when we die, that we have not.
     pub(crate) fn keep_alive(&self) -> Result<()> {
-        let map = self.map(".data.alive")?;
-        map.update(&0u32.to_ne_bytes(), &wire::monotonic_now().to_ne_bytes(), MapFlags::ANY).context("the sign of life cannot be written")
+        keep_alive(&self.object)
     }
 
-    /// Forgets remote addresses whose base delay has aged out anyway (RFC 6817 §3.4.2: ten minutes), so that the map never fills.
     pub(crate) fn forget_idle_paths(&self) -> Result<()> {
-        const KEPT_NS: u64 = 600_000_000_000;
-        let map = self.map("paths")?;
-        let now = wire::monotonic_now();
-        for key in map.keys() {
-            let idle = |value: Vec<u8>| now.saturating_sub(wire::path_last_data(&value)) > KEPT_NS;
-            if map.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(idle) {
-                // Somebody else's hand in the map would be the kernel's own: it is gone already.
-                let _gone = map.delete(&key);
-            }
-        }
-        Ok(())
+        forget_idle(&self.object, "paths", wire::path_last_data)
     }
 
     pub(crate) fn flows(&self) -> Result<Vec<FlowSnapshot>> {
-        let map = self.map("snapshots")?;
+        let map = map(&self.object, "snapshots")?;
         let now = wire::monotonic_now();
         // A flow may close between its key and its value.
         Ok(map
@@ -95,7 +74,7 @@ impl Programs {
     }
 
     pub(crate) fn totals(&self) -> Result<Totals> {
-        let per_cpu = self.map("totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).context("the counters cannot be read")?;
+        let per_cpu = map(&self.object, "totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).context("the counters cannot be read")?;
         Ok(wire::totals(&per_cpu.unwrap_or_default()))
     }
 
@@ -103,14 +82,41 @@ impl Programs {
     pub(crate) fn verified(&self) -> Vec<Verified> {
         verified(&self.object)
     }
-
-    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>> {
-        self.object.maps().find(|m| m.name().to_string_lossy().ends_with(name)).ok_or_else(|| anyhow!("the BPF object has no map `{name}`"))
-    }
 }
 
-fn program<'a>(object: &'a Object, name: &str) -> Result<Program<'a>> {
-    object.progs().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))
+/// To be attached: `attach` of libbpf-rs is of programs that may be changed, though it changes nothing in user space.
+pub(crate) fn program<'a>(object: &'a Object, name: &str) -> Result<ProgramMut<'a>> {
+    object.progs_mut().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))
+}
+
+/// The map whose name ends so.
+pub(crate) fn map<'a>(object: &'a Object, name: &str) -> Result<Map<'a>> {
+    object.maps().find(|m| m.name().to_string_lossy().ends_with(name)).ok_or_else(|| anyhow!("the BPF object has no map `{name}`"))
+}
+
+/// Writes a variable that has a map of its own, or the one entry of a map.
+pub(crate) fn set(object: &Object, name: &str, value: &[u8]) -> Result<()> {
+    map(object, name)?.update(&0u32.to_ne_bytes(), value, MapFlags::ANY).with_context(|| format!("`{name}` cannot be written"))
+}
+
+/// Tells what the kernel may keep when we die that we have not.
+pub(crate) fn keep_alive(object: &Object) -> Result<()> {
+    set(object, ".data.alive", &wire::monotonic_now().to_ne_bytes())
+}
+
+/// Forgets remote addresses whose base delay has aged out anyway (RFC 6817 §3.4.2: ten minutes), so that the map never fills; `last` says when
+/// an entry of it was last in use.
+pub(crate) fn forget_idle(object: &Object, paths: &str, last: impl Fn(&[u8]) -> u64) -> Result<()> {
+    const KEPT_NS: u64 = 600_000_000_000;
+    let (map, now) = (map(object, paths)?, wire::monotonic_now());
+    for key in map.keys() {
+        let idle = |value: Vec<u8>| now.saturating_sub(last(&value)) > KEPT_NS;
+        if map.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(idle) {
+            // Somebody else's hand in the map would be the kernel's own: it is gone already.
+            let _gone = map.delete(&key);
+        }
+    }
+    Ok(())
 }
 
 /// The programs of `object` that are loaded. Before Linux 5.16 the kernel does not tell, and every number is 0.

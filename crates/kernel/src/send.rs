@@ -1,18 +1,18 @@
 //! A running sender: a congestion control of a group's own, registered with the kernel and given to its connections; dropping it
 //! gives them back. Knows no interface and nothing of the receiver.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::cgroup::Group;
 use crate::config::Config;
+use crate::load;
 use crate::send_load;
 use crate::send_open::{self, Namespaces};
 use crate::send_stats::{SendSnapshot, SendTotals};
@@ -49,10 +49,10 @@ impl Sender {
         let cgroup_id = fs::metadata(group.path())?.ino();
         let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false };
         let mut object = send_load::load(&settings, |program| program != "users")?;
-        keep_alive(&object)?;
+        load::keep_alive(&object)?;
         let control = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
         let attached = ["choose", "refuse"].map(|program| {
-            attach_program(&mut object, program, group.path())
+            attach_program(&object, program, group.path())
                 .with_context(|| format!("{}: the kernel does not attach `{program}` to this cgroup", cgroup.display()))
         });
         let choosers = attached.into_iter().collect::<Result<Vec<Link>>>()?;
@@ -70,7 +70,7 @@ impl Sender {
     /// The kernel refuses an iterator.
     pub fn take_over(&mut self) -> Result<()> {
         let processes = self.group.processes()?;
-        let joined = send_open::map(&self.object, "joined")?;
+        let joined = load::map(&self.object, "joined")?;
         for inode in send_open::sockets_of(&processes) {
             joined.update(&inode.to_ne_bytes(), &[1], MapFlags::ANY).context("too many sockets are open")?;
         }
@@ -90,28 +90,15 @@ impl Sender {
     /// # Errors
     /// The kernel refuses to write its map, or the group is gone.
     pub fn poll(&mut self) -> Result<()> {
-        keep_alive(&self.object)?;
+        load::keep_alive(&self.object)?;
         self.polls += 1;
         if self.polls.is_multiple_of(POLLS_PER_SWEEP) {
-            self.forget_idle_paths()?;
+            load::forget_idle(&self.object, "send_paths", send_wire::path_last_ack)?;
         }
         self.namespaces.follow(&self.group.processes()?);
         if self.has_joined {
             // The programs of another group's cgroup do not keep these sockets from asking for a control of their own.
             self.namespaces.run(&self.object, "take_over")?;
-        }
-        Ok(())
-    }
-
-    /// Remote addresses whose base delay has aged out anyway (RFC 6817 §4.2: ten minutes), so that the map never fills.
-    fn forget_idle_paths(&self) -> Result<()> {
-        const KEPT_NS: u64 = 600_000_000_000;
-        let (map, now) = (send_open::map(&self.object, "send_paths")?, wire::monotonic_now());
-        for key in map.keys() {
-            let idle = |value: Vec<u8>| now.saturating_sub(send_wire::path_last_ack(&value)) > KEPT_NS;
-            if map.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(idle) {
-                let _gone = map.delete(&key);
-            }
         }
         Ok(())
     }
@@ -130,7 +117,7 @@ impl Sender {
     /// The kernel refuses to read its maps.
     pub fn totals(&self) -> Result<SendTotals> {
         let open = self.flows()?;
-        let per_cpu = send_open::map(&self.object, "send_totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+        let per_cpu = load::map(&self.object, "send_totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
         Ok(send_wire::totals(&per_cpu.unwrap_or_default(), &open))
     }
 }
@@ -147,14 +134,9 @@ impl Drop for Sender {
     }
 }
 
-fn attach_program(object: &mut Object, name: &str, cgroup: &Path) -> Result<Link> {
+fn attach_program(object: &Object, name: &str, cgroup: &Path) -> Result<Link> {
     let dir = File::open(cgroup)?;
-    let program = object.progs_mut().find(|p| p.name() == OsStr::new(name));
-    Ok(program.ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))?.attach_cgroup(dir.as_raw_fd())?)
-}
-
-fn keep_alive(object: &Object) -> Result<()> {
-    send_open::set(object, ".data.alive", &wire::monotonic_now().to_ne_bytes())
+    Ok(load::program(object, name)?.attach_cgroup(dir.as_raw_fd())?)
 }
 
 #[cfg(test)]

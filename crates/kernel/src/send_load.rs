@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 
 use anyhow::{Context, Result, anyhow};
-use libbpf_rs::{Link, MapCore, Object, OpenObject};
+use libbpf_rs::query::{MapInfo, MapInfoIter};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject};
 
 use crate::features;
 use crate::load;
@@ -20,9 +21,9 @@ macro_rules! object {
 static OBJECTS: [&load::Aligned<[u8]>; 5] = [object!("1"), object!("2"), object!("3"), object!("4"), object!("5")];
 
 /// The struct_ops map and the name in it, which is replaced.
-pub(crate) const CONTROL: &str = "lowtide";
+const CONTROL: &str = "lowtide";
 /// The same of a control that paces, for kernels that are `is_old`.
-pub(crate) const OLD_CONTROL: &str = "lowtide_old";
+const OLD_CONTROL: &str = "lowtide_old";
 
 /// BPF_F_LINK: since Linux 6.4 a registration is a link, which ends with the process; before, it stays until it is taken back.
 const LINK_FLAG: u32 = 1 << 13;
@@ -53,6 +54,20 @@ pub(crate) fn register(object: &mut Object) -> Result<Link> {
     let name = if has_old && is_old() { OLD_CONTROL } else { CONTROL };
     let map = object.maps_mut().find(|m| is(m.name(), name));
     Ok(map.ok_or_else(|| anyhow!("the BPF object has no control `{name}`"))?.attach_struct_ops()?)
+}
+
+/// Takes controls of ours back that `is_meant` recognises by their `struct tcp_congestion_ops`: before Linux 6.4 whoever has the struct_ops map
+/// may.
+pub(crate) fn unregister(is_meant: impl Fn(&[u8]) -> bool) {
+    let ours = |info: &MapInfo| info.ty == MapType::StructOps && (info.name == CONTROL || info.name == OLD_CONTROL);
+    for info in MapInfoIter::default().filter(ours) {
+        // It may go at any moment, by another run's hand.
+        let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
+        let key = 0u32.to_ne_bytes();
+        if map.lookup(&key, MapFlags::ANY).ok().flatten().is_some_and(|control| is_meant(&control)) {
+            let _gone = map.delete(&key);
+        }
+    }
 }
 
 /// Whether a control that paces has `cong_control` with two arguments: Linux 6.10 gave it four.

@@ -2,19 +2,18 @@
 //! runs that died. By BPF iterators over TCP sockets. Knows no cgroup.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
-use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{Iter, MapCore, MapFlags, MapHandle, MapType, Object};
+use anyhow::{Context, Result};
+use libbpf_rs::{Iter, MapCore, Object};
 
 use crate::interfaces::inside;
-use crate::send_load::{self, CONTROL, OLD_CONTROL};
+use crate::load::{map, program, set};
+use crate::send_load;
 use crate::send_wire;
 
 /// The network namespaces that the group's processes have used, by inode.
@@ -44,7 +43,7 @@ impl Namespaces {
 
     /// Sockets of runs that died get the machine's default.
     pub(crate) fn reclaim(&self, object: &Object) -> Result<()> {
-        unregister_dead()?;
+        unregister_dead();
         set(object, ".data.listing", &1u64.to_ne_bytes())?;
         self.run(object, "reclaim")?;
         let dead = map(object, "dead_runs")?;
@@ -72,21 +71,11 @@ fn lives(pid: u32) -> bool {
 }
 
 /// Before Linux 6.4 a control stays registered when its owner is killed.
-fn unregister_dead() -> Result<()> {
-    if send_load::has_links() {
-        return Ok(());
+fn unregister_dead() {
+    if !send_load::has_links() {
+        let owner = |control: &[u8]| control.windows(send_wire::NAME_BYTES).find_map(send_wire::owner);
+        send_load::unregister(|control| owner(control).is_some_and(|pid| !lives(pid)));
     }
-    for info in MapInfoIter::default().filter(|m| m.ty == MapType::StructOps && (m.name == CONTROL || m.name == OLD_CONTROL)) {
-        // It may go at any moment, by another run's hand.
-        let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
-        let key = 0u32.to_ne_bytes();
-        let value = map.lookup(&key, MapFlags::ANY).ok().flatten().unwrap_or_default();
-        let owner = value.windows(send_wire::NAME_BYTES).find_map(send_wire::owner);
-        if owner.is_some_and(|pid| !lives(pid)) {
-            let _gone = map.delete(&key);
-        }
-    }
-    Ok(())
 }
 
 /// The inodes of the sockets that `processes` have open.
@@ -107,19 +96,4 @@ pub(crate) fn read_storage(object: &Object, name: &str, storage: &str) -> Result
     let mut bytes = Vec::new();
     Iter::new(&link)?.read_to_end(&mut bytes).with_context(|| format!("the iterator `{name}` failed"))?;
     Ok(bytes)
-}
-
-/// `attach` of libbpf-rs is of programs that may be changed, though it changes nothing in user space.
-pub(crate) fn program<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::ProgramMut<'a>> {
-    object.progs_mut().find(|p| p.name() == OsStr::new(name)).ok_or_else(|| anyhow!("the BPF object has no program `{name}`"))
-}
-
-/// The map whose name ends so.
-pub(crate) fn map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>> {
-    object.maps().find(|m| m.name().to_string_lossy().ends_with(name)).ok_or_else(|| anyhow!("the BPF object has no map `{name}`"))
-}
-
-/// Writes a variable that has a map of its own.
-pub(crate) fn set(object: &Object, name: &str, value: &[u8]) -> Result<()> {
-    map(object, name)?.update(&0u32.to_ne_bytes(), value, MapFlags::ANY).with_context(|| format!("`{name}` cannot be written"))
 }
