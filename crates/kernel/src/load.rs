@@ -74,7 +74,8 @@ impl Programs {
     }
 
     pub(crate) fn totals(&self) -> Result<Totals> {
-        let per_cpu = map(&self.object, "totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).context("the counters cannot be read")?;
+        let per_cpu =
+            map(&self.object, "totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).context("the counters cannot be read")?;
         Ok(wire::totals(&per_cpu.unwrap_or_default()))
     }
 

@@ -1,11 +1,16 @@
 //! bpf/lowtide.h against its reference in `cc`, bit for bit: window, pace, state and delays after each event of ten thousand random lives on a
 //! line that others use, too.
 
+mod shared {
+    pub mod cause;
+}
+
 use lowtide_cc::{Ack, Cause, Congestion, Controller, Params, RateSample, Span, Start, Time, registry};
 use lowtide_kernel::Phase;
 use lowtide_kernel::native::{self, CONTROLS, Control, UNKNOWN};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use shared::cause;
 
 const MS: u64 = 1_000_000;
 
@@ -108,12 +113,11 @@ impl Life {
                 self.kernel.on_mss(mss);
             }
             15 | 16 => {
-                let (cause, native) =
-                    [(Cause::Timeout, native::Cause::Timeout), (Cause::Loss, native::Cause::Loss)][self.rng.random_range(0..2)];
+                let cause = [Cause::Timeout, Cause::Loss][self.rng.random_range(0..2)];
                 let (now, srtt) = (self.now, self.srtt);
                 let event = Congestion { now: Time::from_nanos(now), cause, lost: self.mss, in_flight: 0, srtt: Span::from_nanos(srtt) };
                 self.reference.on_congestion(&event);
-                self.kernel.on_congestion(&native::Congestion { now, in_flight: 0, lost: self.mss, srtt, cause: native });
+                self.kernel.on_congestion(&native::Congestion { now, in_flight: 0, lost: self.mss, srtt, cause: cause::native(cause) });
             }
             _ => {}
         }

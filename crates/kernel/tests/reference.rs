@@ -3,16 +3,20 @@
 //! connections that join and leave a group, forged segments. What each segment says, and phase, base, queueing delay: equal. Windows: to one
 //! byte, which is the rounding of 2^-16 bytes in C and of f64 here; the field is then computed from the same window and is equal.
 
+mod shared {
+    pub mod phase;
+}
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use lowtide_cc::rledbat::{self, Group};
 use lowtide_cc::scavenger::ledbat_pp::{Config, LedbatPp};
 use lowtide_cc::{Span, Start, Time};
-use lowtide_kernel::Phase;
 use lowtide_kernel::native::{self, In, Out, Path, Profile, UNKNOWN};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use shared::phase;
 
 const MS: u64 = 1_000_000;
 /// The kernel's clock does not begin at zero, which its code takes for "never".
@@ -92,21 +96,6 @@ fn reference_config(profile: &Profile) -> Config {
         least_target_ms: 1.0,
         receiver: true,
         ..Config::default()
-    }
-}
-
-fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::SlowStart => "slow_start",
-        Phase::Avoidance => "avoidance",
-        Phase::Drain => "drain",
-        Phase::Freeze => "freeze",
-        Phase::Ramp => "ramp",
-        Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
-        Phase::Inference => "inference",
-        Phase::Alone => "law",
-        Phase::Yielding => "floor",
-        Phase::Probing => "probe",
     }
 }
 
@@ -338,7 +327,7 @@ impl Stream {
         self.seen.slowdowns = self.seen.slowdowns.max(shown.slowdowns);
         self.seen.phases[shown.phase() as usize] += 1;
         let known = |ns: u64| (ns != UNKNOWN).then_some(Span::from_nanos(ns));
-        let same = phase_name(shown.phase()) == snapshot.phase
+        let same = phase::name(shown.phase()) == snapshot.phase
             && known(shown.base) == snapshot.base_delay
             && known(shown.queueing) == snapshot.queueing_delay
             && (self.path.flows(), self.path.srtt()) == (self.group.flows(), self.group.srtt().nanos())
@@ -346,7 +335,7 @@ impl Stream {
             && u64::from(connection.c.window()).abs_diff(connection.reference.window()) <= 1;
         connection.reference.set_window(u64::from(connection.c.window()));
         let at_threshold = |window: f64, threshold: Option<f64>| threshold.is_some_and(|t| (window - t).abs() <= 1.0);
-        if phase_name(shown.phase()) != snapshot.phase
+        if phase::name(shown.phase()) != snapshot.phase
             && at_threshold(shown.window(), shown.threshold())
             && at_threshold(snapshot.cwnd as f64, snapshot.ssthresh.map(|t| t as f64))
         {

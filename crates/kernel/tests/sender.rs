@@ -1,12 +1,18 @@
 //! bpf/sender.h, natively: one flow on it beside the reference in `cc`, event by event, and what the flows of a path must not do to each
 //! other.
 
+mod shared {
+    pub mod cause;
+    pub mod phase;
+}
+
 use lowtide_cc::scavenger::ledbat_pp::{Config, LedbatPp};
 use lowtide_cc::{Ack, Cause, Congestion, Controller as _, Restart, Span, Start, Time};
 use lowtide_kernel::Phase;
 use lowtide_kernel::native::{self, Sent, Tx, TxPath, UNKNOWN};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use shared::{cause, phase};
 
 const MS: u64 = 1_000_000;
 /// Its number in control.h.
@@ -76,12 +82,7 @@ impl Pair {
     }
 
     fn congestion(&mut self, now: u64, cause: Cause, in_flight: u64) {
-        let native = match cause {
-            Cause::Timeout => native::Cause::Timeout,
-            Cause::Loss => native::Cause::Loss,
-            Cause::Ecn => native::Cause::Ecn,
-        };
-        self.path.on_congestion(&mut self.flow, now, native, in_flight);
+        self.path.on_congestion(&mut self.flow, now, cause::native(cause), in_flight);
         if now >= self.last_loss + self.srtt || cause == Cause::Timeout {
             (self.last_loss, self.episode_open) = (now, true);
             let srtt = Span::from_nanos(self.srtt);
@@ -108,21 +109,6 @@ impl Pair {
     /// In bytes.
     fn difference(&self) -> f64 {
         (self.path.show().window() - self.reference.cwnd() as f64).abs()
-    }
-}
-
-fn name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::SlowStart => "slow_start",
-        Phase::Avoidance => "avoidance",
-        Phase::Drain => "drain",
-        Phase::Freeze => "freeze",
-        Phase::Ramp => "ramp",
-        Phase::SlowStartAfterTimeout => "slow_start_after_timeout",
-        Phase::Inference => "inference",
-        Phase::Alone => "law",
-        Phase::Yielding => "floor",
-        Phase::Probing => "probe",
     }
 }
 
@@ -172,7 +158,7 @@ fn random_life(seed: u64, slowdowns: &mut u64) -> (f64, bool) {
             _ => {}
         }
         worst = worst.max(pair.difference() / mss as f64);
-        apart |= name(pair.path.show().phase()) != pair.reference.snapshot().phase;
+        apart |= phase::name(pair.path.show().phase()) != pair.reference.snapshot().phase;
     }
     *slowdowns += pair.path.show().slowdowns;
     (worst, apart)
