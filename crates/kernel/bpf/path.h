@@ -5,48 +5,22 @@
 #define LOWTIDE_PATH_H
 
 #include "control.h"
+#include "flows.h"
 #include "intf.h"
 #include "receiver.h"
 
-#define PATH_EPOCH_RTTS 2                  // a flow that received nothing for this long has no part of the window
-#define PATH_MIN_EPOCH_NS (10 * NS_PER_MS)
-#define PATH_MIN_TARGET_NS (1 * NS_PER_MS) // below it the target of a LAN would be the host's own noise
-#define PATH_MIN_RTO_NS (200 * NS_PER_MS)  // Linux TCP_RTO_MIN
-
 struct path {
 	u64 srtt, last_data;               // ns
-	u64 epoch_end, last_loss, yielded; // ns
+	u64 last_loss, yielded;            // ns
 	u64 round_end;                     // permission given up to here belongs to this round
 	u64 used, used_before;             // bytes received in this round and the last
-	u32 epoch, active, active_before, drained;
-	u32 mss, slowdowns;
-	u8 limited, limited_before, known, pad[5];
+	u32 drained, mss, slowdowns;
+	u8 limited, limited_before, known, pad;
+	struct flows flows;
 	union control control;
 };
 
-INLINE u32 path_flows(const struct path *p)
-{
-	u32 n = p->active > p->active_before ? p->active : p->active_before;
-
-	return n ? n : 1;
-}
-
-// Counts the flows that receive: those of the last whole epoch, or of this one if they are more by now.
-INLINE void path_count(struct path *p, struct rx *f, u64 now)
-{
-	u64 length = larger_u63(PATH_EPOCH_RTTS * p->srtt, PATH_MIN_EPOCH_NS);
-
-	if (now >= p->epoch_end) {
-		p->active_before = now < p->epoch_end + length ? p->active : 0;
-		p->active = 0;
-		p->epoch++;
-		p->epoch_end = now + length;
-	}
-	if (f->epoch != p->epoch) {
-		f->epoch = p->epoch;
-		p->active++;
-	}
-}
+INLINE u32 path_flows(const struct path *p) { return flows_active(&p->flows); }
 
 // A flow's part: equal, never below a segment. The floor of two is the group's: twenty flows must not hold forty segments.
 INLINE u32 path_flow_window(const struct path *p, u32 algorithm, const struct rx *f)
@@ -104,7 +78,7 @@ INLINE void path_pause(struct path *p, u32 algorithm, u64 now)
 
 	e.now = now;
 	e.idle = now > p->last_data ? now - p->last_data : 0;
-	e.rto = p->srtt + larger_u63(p->srtt, PATH_MIN_RTO_NS);
+	e.rto = path_rto(p->srtt);
 	if (p->srtt && e.idle > e.rto)
 		control_on_restart(algorithm, &p->control, &e);
 }
@@ -138,9 +112,9 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 		control_on_mss(algorithm, &p->control, f->mss);
 	}
 	path_pause(p, algorithm, now);
-	path_count(p, f, now);
+	flows_count(&p->flows, &f->epoch, p->srtt, now);
 	if (r->rtt != RX_UNKNOWN)
-		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (r->rtt >> 3) : r->rtt;
+		p->srtt = path_smoothed(p->srtt, r->rtt);
 	a.now = now;
 	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);
 	a.ce = r->ce ? a.acked : 0;

@@ -260,7 +260,7 @@ int transmit_tcx(struct __sk_buff *skb)
 SEC("tc")
 int transmit_clsact(struct __sk_buff *skb)
 {
-	if (bpf_ktime_get_ns() > alive + ALIVE_NS) // `alive` may have been written since.
+	if ((s64)(bpf_ktime_get_ns() - alive) > (s64)ALIVE_NS) // `alive` may have been written since.
 		return -1;
 	return transmit(skb);
 }

@@ -81,8 +81,8 @@ INLINE struct send_totals *totals(void)
 	return bpf_map_lookup_elem(&send_totals, &zero);
 }
 
-// `alive` may have been written since `now` was read.
-INLINE int is_owned(u64 now) { return !config.owned || now < alive + ALIVE_NS; }
+// `alive` may have been written since `now` was read. Of the difference, for the verifier would carry what it learns of `now` along.
+INLINE int is_owned(u64 now) { return !config.owned || (s64)(now - alive) < (s64)ALIVE_NS; }
 
 INLINE struct flow *flow_of(struct sock *sk) { return ca_priv(sk); }
 

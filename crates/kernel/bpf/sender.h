@@ -5,12 +5,9 @@
 #define LOWTIDE_SENDER_H
 
 #include "control.h"
+#include "flows.h"
 #include "send_intf.h"
 
-#define TX_EPOCH_RTTS 2                    // a flow that nothing was acknowledged of for this long has no part of the window
-#define TX_MIN_EPOCH_NS (10 * NS_PER_MS)
-#define TX_MIN_TARGET_NS (1 * NS_PER_MS)   // below it a target on a LAN would chase the host's own noise
-#define TX_MIN_RTO_NS (200 * NS_PER_MS)    // Linux TCP_RTO_MIN
 #define TX_SAMPLE_BYTES 512                // as RX_SAMPLE_BYTES of receiver.h
 #define TX_MIN_SEGMENTS 2                  // a flow that joins others, or wakes up among them (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
 #define TX_PAIR_SEGMENTS 4                 // the window at which the kernel sends two segments at once (tcp_cwnd_test: half the window)
@@ -19,13 +16,13 @@
 
 struct tx_path {
 	u64 srtt, last_ack;                // ns
-	u64 epoch_end, last_loss, yielded; // ns
+	u64 last_loss, yielded;            // ns
 	u64 round_end;
 	u64 in_flight, delivered;          // bytes, all flows
-	u32 epoch, active, active_before;
 	u32 episode;                       // counts episodes, so that only the last one is undone
 	u32 mss, members;                  // members: flows that have joined and not left
-	u8 limited, limited_before, known, pad[5];
+	u8 limited, limited_before, known, pad;
+	struct flows flows;
 	union control control;
 };
 
@@ -53,28 +50,7 @@ struct tx_clock {
 
 enum tx_clock_state { TX_CLOCK_NEW, TX_CLOCK_CHECKED, TX_CLOCK_MS, TX_CLOCK_OTHER };
 
-INLINE u32 tx_flows(const struct tx_path *p)
-{
-	u32 n = p->active > p->active_before ? p->active : p->active_before;
-
-	return n ? n : 1;
-}
-
-INLINE void tx_count(struct tx_path *p, struct tx *f, u64 now)
-{
-	u64 length = larger_u63(TX_EPOCH_RTTS * p->srtt, TX_MIN_EPOCH_NS);
-
-	if (now >= p->epoch_end) {
-		p->active_before = now < p->epoch_end + length ? p->active : 0;
-		p->active = 0;
-		p->epoch++;
-		p->epoch_end = now + length;
-	}
-	if (f->epoch != p->epoch) {
-		f->epoch = p->epoch;
-		f->rank = p->active++;
-	}
-}
+INLINE u32 tx_flows(const struct tx_path *p) { return flows_active(&p->flows); }
 
 // Equal parts, none below a segment. The floor of two is the group's: twenty flows must not hold forty segments. Where there are fewer
 // than two for each, some flow has two all the same, and each is it in turn: the acknowledgement of a segment alone in flight may wait
@@ -85,7 +61,7 @@ INLINE void tx_divide(const struct tx_path *p, u32 algorithm, struct tx *f)
 	u32 flows = tx_flows(p), whole = window / larger_u63(f->mss, 1);
 
 	f->window = larger_u63(window / flows, f->mss);
-	if (flows > 1 && f->window < TX_MIN_SEGMENTS * f->mss && (f->rank + p->epoch) % flows < (whole > flows ? whole - flows : 1))
+	if (flows > 1 && f->window < TX_MIN_SEGMENTS * f->mss && (f->rank + p->flows.epoch) % flows < (whole > flows ? whole - flows : 1))
 		f->window = TX_MIN_SEGMENTS * f->mss;
 }
 
@@ -108,7 +84,7 @@ INLINE void tx_init(struct tx_path *p, u32 algorithm, u64 now, u32 mss, const vo
 
 	start.now = start.seed = now;
 	start.target = config->target;
-	start.least_target = TX_MIN_TARGET_NS;
+	start.least_target = PATH_MIN_TARGET_NS;
 	start.mss = p->mss = mss;
 	start.enhanced = config->enhanced;
 	control_init(algorithm, &p->control, &start);
@@ -132,7 +108,7 @@ INLINE void tx_join(struct tx_path *p, u32 algorithm, struct tx *f, u64 now, u32
 		p->mss = mss;
 		control_on_mss(algorithm, &p->control, mss);
 	}
-	f->epoch = p->epoch - 2;
+	f->epoch = p->flows.epoch - 2;
 }
 
 // Returns how many are left.
@@ -150,12 +126,12 @@ INLINE void tx_restart(struct tx_path *p, u32 algorithm, struct tx *f, u64 now)
 
 	r.now = now;
 	r.idle = now > p->last_ack ? now - p->last_ack : 0;
-	r.rto = p->srtt + larger_u63(p->srtt, TX_MIN_RTO_NS);
+	r.rto = path_rto(p->srtt);
 	if (p->srtt && r.idle > r.rto) {
 		control_on_restart(algorithm, &p->control, &r);
 		p->last_ack = now;
 	}
-	if (p->epoch - f->epoch > 1) // The window was divided among the others meanwhile.
+	if (p->flows.epoch - f->epoch > 1) // The window was divided among the others meanwhile.
 		f->window = TX_MIN_SEGMENTS * f->mss;
 	else
 		tx_divide(p, algorithm, f);
@@ -216,9 +192,10 @@ INLINE u64 tx_owd(struct tx_clock *c, u32 tsval, u32 tsecr, u32 rtt_us)
 // What the path learns of every acknowledgement before its control is told.
 INLINE void tx_hear(struct tx_path *p, struct tx *f, u64 now, u64 rtt, u64 in_flight)
 {
-	tx_count(p, f, now);
+	if (flows_count(&p->flows, &f->epoch, p->srtt, now))
+		f->rank = p->flows.active - 1;
 	if (rtt != CONTROL_NONE)
-		p->srtt = p->srtt ? p->srtt - (p->srtt >> 3) + (rtt >> 3) : rtt;
+		p->srtt = path_smoothed(p->srtt, rtt);
 	tx_tell_in_flight(p, f, in_flight);
 }
 

@@ -10,6 +10,7 @@ typedef __u16 u16;
 typedef __u32 u32;
 typedef __s32 s32;
 typedef __u64 u64;
+typedef __s64 s64;
 #define INLINE static inline __attribute__((always_inline))
 #define RARELY static __attribute__((noinline)) // Out of the way of what each packet runs through.
 #else
@@ -19,6 +20,7 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef int32_t s32;
 typedef uint64_t u64;
+typedef int64_t s64;
 #define INLINE static inline
 #define RARELY static inline
 #endif

@@ -103,7 +103,7 @@ fn a_hundred_thousand_random_and_torn_packets_never_fail() {
 }
 
 /// Most of what `lowtide run` takes to start is the verifier's time, which grows with the instructions that it follows. The bounds
-/// are about half as much again as Linux 6.18 follows; docs/run.md has the numbers of other kernels.
+/// are a fifth to about half above what Linux 6.18 follows; docs/run.md has the numbers of other kernels.
 fn bound(program: &str) -> u32 {
     match program {
         "receive" => 52_000,
