@@ -40,6 +40,8 @@ pub(crate) struct End {
     pub unoffered: bool,
     /// A packet that did not fit the last train.
     carried: Option<Transmit>,
+    /// The RESET that tells the peer that this end gave up.
+    reset: Option<Packet>,
 }
 
 impl Member {
@@ -56,6 +58,7 @@ impl Member {
             paced: false,
             unoffered: accepted,
             carried: None,
+            reset: None,
         };
         Arc::new(Member { port, peer, end: Mutex::new(end) })
     }
@@ -105,13 +108,22 @@ impl End {
         self.receiving.rest();
     }
 
-    /// Nobody drives it any more.
-    pub(crate) fn give_up(&mut self, now: Time, wakers: &mut Vec<Waker>) {
+    /// This end gives up, and its peer is to be told, if there is one that knows of it.
+    pub(crate) fn reset(&mut self, now: Time) {
         let state = self.protocol.state();
         if !matches!(state, State::Closed | State::Failed(_)) {
-            self.protocol.abort(now);
+            let reset = self.protocol.abort(now);
+            self.carried = None;
+            self.reset = Some(reset).filter(|_| state == State::Connected);
         }
+    }
+
+    /// Nobody drives it any more: what its peer is to be told.
+    pub(crate) fn give_up(&mut self, now: Time, wakers: &mut Vec<Waker>) -> Option<Packet> {
+        let state = self.protocol.state();
+        self.reset(now);
         self.wake_if_changed(state, wakers);
+        self.reset.take()
     }
 
     fn wake_if_changed(&mut self, state: State, wakers: &mut Vec<Waker>) {
@@ -135,6 +147,10 @@ impl End {
 
     /// Adds to `train` what may leave now; whether something is left that did not fit.
     pub(crate) fn fill(&mut self, train: &mut Train, now: Time) -> bool {
+        if let Some(reset) = self.reset.take() {
+            train.push(reset.bytes(), |out| reset.encode_head(out));
+            return false;
+        }
         while let Some(transmit) = self.carried.take().or_else(|| self.protocol.poll(now)) {
             let bytes = transmit.packet.bytes();
             // A probe that was lost leaves again as it is, larger than what is known to arrive whole.

@@ -40,10 +40,15 @@ struct Driver {
     paced: BTreeMap<(Time, usize), Arc<Member>>,
 }
 
-/// However the task ends: a connection and its port know each other, and neither would ever be freed.
+/// However the task ends: a connection and its port know each other, and neither would ever be freed; and peers are told, who else would
+/// wait for minutes.
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.port.give_up(&mut self.wakers);
+        for (to, reset) in self.port.give_up(&mut self.wakers) {
+            self.train.restart(to);
+            self.train.push(reset.bytes(), |out| reset.encode_head(out));
+            self.port.udp.send_without_runtime(&self.train);
+        }
         self.wake();
     }
 }

@@ -232,19 +232,18 @@ impl Port {
         Some(member)
     }
 
-    /// Nobody drives the port any more: its connections end.
-    pub(crate) fn give_up(&self, wakers: &mut Vec<Waker>) {
+    /// Nobody drives the port any more: its connections end. What their peers are to be told.
+    pub(crate) fn give_up(&self, wakers: &mut Vec<Waker>) -> Vec<(SocketAddr, Packet)> {
         let (members, ready) = {
             let mut table = unpoisoned(&self.table);
             table.half_open.clear();
             table.ended = true;
             (std::mem::take(&mut table.members), std::mem::take(&mut table.ready))
         };
-        for member in members.into_values() {
-            member.lock().give_up(self.now(), wakers);
-        }
+        let resets = members.into_values().filter_map(|member| Some((member.peer, member.lock().give_up(self.now(), wakers)?))).collect();
         drop((ready, self.take_due()));
         self.emptied.notify_waiters();
+        resets
     }
 
     /// Timers, and an end to what has ended.

@@ -79,7 +79,7 @@ impl UtpSocket {
         self.task.is_finished()
     }
 
-    /// Ends the port at once: nothing is sent any more, and its streams fail.
+    /// Ends the port at once: its streams fail, and their peers are told by a RESET each.
     pub fn abort(self) {
         self.task.abort();
     }

@@ -105,6 +105,15 @@ impl UtpStream {
     pub fn info(&self) -> Info {
         Info::of(&self.member)
     }
+
+    /// Ends the connection at once, both ways: what was written and not acknowledged is given up, and the peer is told by a RESET, so that
+    /// it does not take what was cut off for an end.
+    pub fn abort(self) {
+        let mut end = self.member.lock();
+        end.reset(self.member.port.now());
+        self.queue(&mut end);
+    }
+
     /// Looks at the connection while the stream is in other hands.
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.member))

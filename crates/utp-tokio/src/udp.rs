@@ -126,6 +126,12 @@ impl Udp {
         sent
     }
 
+    /// Sends a train if there is room for it, whether the runtime still lives or not.
+    pub(crate) fn send_without_runtime(&self, train: &Train) {
+        // A last word that is lost is no worse than none.
+        let _ = self.state.try_send((&self.socket).into(), &train.transmit());
+    }
+
     /// Linux has no option for a single datagram.
     fn forbid_fragments(&self, forbid: bool) -> io::Result<()> {
         if self.local.is_ipv4() {

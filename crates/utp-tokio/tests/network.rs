@@ -5,6 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use lowtide_units::Span;
+use lowtide_utp::{Header, Kind, Packet};
 use lowtide_utp_tokio::{Options, UtpListener, UtpSocket, UtpStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -23,6 +24,18 @@ async fn connected(options: Options) -> (UtpSocket, UtpStream, UtpListener, UtpS
     let address = listener.socket().local_addr().expect("bound");
     let (ours, theirs) = tokio::join!(socket.connect(address), listener.accept());
     (socket, ours.expect("connected"), listener, theirs.expect("accepted"))
+}
+
+/// A peer made of a bare socket: answers a SYN and nothing more.
+fn answers_the_syn(socket: UdpSocket) -> UdpSocket {
+    let mut bytes = [0; 1500];
+    let (n, from) = socket.recv_from(&mut bytes).expect("a SYN");
+    let (syn, _) = Packet::decode(&bytes[..n]).expect("a SYN");
+    let header = Header { kind: Kind::State, ack: syn.header.seq, window: 1 << 20, ..syn.header };
+    let mut answer = Vec::new();
+    Packet { header, ..Packet::default() }.encode_head(&mut answer);
+    socket.send_to(&answer, from).expect("sent");
+    socket
 }
 
 /// Without ICMP it takes 21 s.
@@ -54,15 +67,12 @@ async fn reports_about_one_peer_harm_no_other() {
 /// The peer's port is gone: what is sent there is refused by its host, and the connection ends long before its timeouts would.
 #[tokio::test]
 async fn a_peer_whose_port_is_gone_is_given_up_after_seconds() {
-    let (_socket, mut ours, listener, theirs) = connected(Options::default()).await;
-    // Nothing of the port is driven any more, and its socket closes with the last that knows it.
-    let port = listener.socket().clone();
-    drop(listener);
-    let address = port.local_addr().expect("bound");
-    port.abort();
-    drop(theirs);
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    UdpSocket::bind(address).expect("the port is free again");
+    let bare = UdpSocket::bind(any(false)).expect("loopback");
+    let address = bare.local_addr().expect("bound");
+    let answer = tokio::task::spawn_blocking(move || answers_the_syn(bare));
+    let socket = UtpSocket::bind(any(false), Options::default()).expect("loopback");
+    let mut ours = socket.connect(address).await.expect("connected");
+    drop(answer.await.expect("answered"));
     let began = Instant::now();
     let error = async {
         loop {
@@ -84,19 +94,9 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     ours.write_all(b"there?").await.expect("connected");
     theirs.read_exact(&mut [0; 6]).await.expect("connected");
 
-    // A bare socket answers the SYN and nothing more.
     let silent = UdpSocket::bind(any(false)).expect("loopback");
     let address = silent.local_addr().expect("bound");
-    let answer = tokio::task::spawn_blocking(move || {
-        let mut bytes = [0; 1500];
-        let (n, from) = silent.recv_from(&mut bytes).expect("a SYN");
-        let (syn, _) = lowtide_utp::Packet::decode(&bytes[..n]).expect("a SYN");
-        let header = lowtide_utp::Header { kind: lowtide_utp::Kind::State, ack: syn.header.seq, window: 1 << 20, ..syn.header };
-        let mut answer = Vec::new();
-        lowtide_utp::Packet { header, ..lowtide_utp::Packet::default() }.encode_head(&mut answer);
-        silent.send_to(&answer, from).expect("sent");
-        silent
-    });
+    let answer = tokio::task::spawn_blocking(move || answers_the_syn(silent));
     let socket = UtpSocket::bind(any(false), options).expect("loopback");
     let mut stream = socket.connect(address).await.expect("connected");
     let _silent = answer.await.expect("answered");

@@ -170,6 +170,56 @@ async fn a_peer_that_knows_nothing_of_it_resets_a_connection() {
     assert_eq!(failed, Some(ErrorKind::ConnectionReset));
 }
 
+/// The peer's program ends in the middle of what it sends, this end having ended its own direction: cut off is not the end.
+#[tokio::test]
+async fn an_answer_that_is_cut_off_by_a_reset_has_not_ended() {
+    let (mut listener, socket) = ports("127.0.0.1");
+    let address = listener.socket().local_addr().expect("bound");
+    let mut stream = socket.connect(address).await.expect("connected");
+    let mut accepted = listener.accept().await.expect("accepted");
+    stream.shutdown().await.expect("acknowledged");
+    accepted.write_all(&[7; 1000]).await.expect("written");
+    stream.read_exact(&mut [0; 1000]).await.expect("read");
+    accepted.abort();
+    let error = stream.read(&mut [0; 10]).await.expect_err("no end has come");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+/// The peer's program ends while this end waits for the acknowledgement of what it wrote: it is told, and waits no longer.
+#[tokio::test]
+async fn who_waits_for_acknowledgements_is_told_of_a_reset() {
+    let (mut listener, socket) = ports("127.0.0.1");
+    let address = listener.socket().local_addr().expect("bound");
+    let mut stream = socket.connect(address).await.expect("connected");
+    let accepted = listener.accept().await.expect("accepted");
+    // More than the other end's buffer holds.
+    let write = async {
+        stream.write_all(&vec![7; 1_900_000]).await?;
+        stream.shutdown().await
+    };
+    let gives_up = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        accepted.abort();
+    };
+    let (ended, ()) = tokio::time::timeout(Duration::from_secs(5), async { tokio::join!(write, gives_up) }).await.expect("it is told");
+    assert_eq!(ended.expect_err("not all arrived").kind(), ErrorKind::ConnectionReset);
+}
+
+/// A runtime that ends, or a port that is aborted, leaves no peer in the dark.
+#[test]
+fn a_program_that_ends_resets_its_connections() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let (here, there) = (runtime(), runtime());
+    let mut listener = here.block_on(async { UtpListener::bind(any_port("127.0.0.1"), Options::default()).expect("loopback") });
+    let address = listener.socket().local_addr().expect("bound");
+    let socket = there.block_on(async { UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback") });
+    let _stream = there.block_on(socket.connect(address)).expect("connected");
+    let mut accepted = here.block_on(listener.accept()).expect("accepted");
+    there.shutdown_timeout(Duration::from_secs(1));
+    let read = here.block_on(async { tokio::time::timeout(Duration::from_secs(5), accepted.read(&mut [0])).await });
+    assert_eq!(read.expect("it is told").expect_err("no end has come").kind(), ErrorKind::ConnectionReset);
+}
+
 #[tokio::test]
 async fn options_that_cannot_be_had_are_told_in_one_line() {
     let wrong = Options { control: "ledbatt".to_owned(), ..Options::default() };

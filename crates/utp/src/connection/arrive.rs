@@ -62,7 +62,7 @@ impl Connection {
     fn on_reset(&mut self) -> Arrival {
         self.state = match self.state {
             State::SynSent => State::Failed(Failure::Refused),
-            _ if self.closing => State::Closed,
+            // While closing too: what is still to come or to be acknowledged never will be, and that is no orderly end.
             _ => State::Failed(Failure::Reset),
         };
         Arrival::default()
