@@ -46,6 +46,8 @@ INLINE void acknowledged(struct tcp_sock *tp, struct flow *f, const struct rate_
 	long interval = rs->interval_us;
 	u32 ce = tp->delivered_ce;
 
+	// Read once more: the verifier would carry what it has learned of the first reading through the whole control, three times as far.
+	t->now = bpf_ktime_get_ns();
 	t->rtt = sample_of(tp, f, rs);
 	t->acked = rs->acked_sacked * mss;
 	t->lost = f->lost * mss;
@@ -75,13 +77,14 @@ __attribute__((noinline)) static u32 control(struct sock *sk, const struct rate_
 	struct tx tx;
 	u64 pace;
 
-	t.now = bpf_ktime_get_ns();
-	if (f->known != FLOW_KNOWN || !is_owned(t.now)) {
+	if (f->known != FLOW_KNOWN || !is_owned(bpf_ktime_get_ns())) {
 		as_reno(sk, rs->acked_sacked);
 		return 0;
 	}
 	f->lost += rs->losses;
-	entry = rs->acked_sacked ? path_of(sk, 1) : 0;
+	if (!rs->acked_sacked)
+		return 0;
+	entry = path_of(sk, 1);
 	if (!entry)
 		return 0;
 	acknowledged(tp, f, rs, &t);
