@@ -7,14 +7,17 @@ mod progress;
 mod proxy;
 mod recv;
 mod send;
+mod signals;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use lowtide_cc::Params;
+use lowtide_units::Span;
 use lowtide_utp_tokio::{Options, UtpSocket};
 
 use channel::Key;
@@ -23,21 +26,24 @@ use channel::Key;
 ///
 /// Both ends run lowtide; for `proxy` the other end may be any program that speaks uTP (BEP 29). uTP itself is NOT encrypted: whoever
 /// is on the path can read what is sent and alter it. With --key FILE on both ends it is encrypted and authenticated (Noise NNpsk0).
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
 }
 
-#[derive(clap::Subcommand)]
+#[derive(Clone, clap::Subcommand)]
 enum Command {
     Send(send::Args),
     Recv(recv::Args),
     Proxy(proxy::Args),
 }
 
+/// How long connections have to be reset when the command ends.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
 /// What all three take.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 struct Common {
     /// Encrypt and authenticate with this file's contents as the shared key; the other end needs the same file. Made by, say:
     /// head -c 32 /dev/urandom > key
@@ -57,8 +63,17 @@ impl Common {
     }
 
     fn bind(&self, address: SocketAddr) -> Result<UtpSocket> {
+        self.bind_with(address, Options::default())
+    }
+
+    /// A port that asks peers which are silent for so long whether they are there.
+    fn bind_asking(&self, address: SocketAddr, silence: Span) -> Result<UtpSocket> {
+        self.bind_with(address, Options { silence: Some(silence), ..Options::default() })
+    }
+
+    fn bind_with(&self, address: SocketAddr, options: Options) -> Result<UtpSocket> {
         let params = Params::from_toml(&self.cc_params).context("--cc-params")?;
-        let options = Options { control: self.cc.clone(), params, ..Options::default() };
+        let options = Options { control: self.cc.clone(), params, ..options };
         UtpSocket::bind(address, options).with_context(|| format!("UDP {address}"))
     }
 
@@ -76,20 +91,35 @@ impl Common {
 pub fn main(args: &Args) -> Result<ExitCode> {
     // One thread drives the port, the others read, write and hash.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let code = runtime.block_on(async {
-        match &args.command {
+    let command = args.command.clone();
+    let running = runtime.spawn(async move {
+        match &command {
             Command::Send(args) => send::main(args).await,
             Command::Recv(args) => recv::main(args).await,
             Command::Proxy(args) => proxy::main(args).await,
         }
     });
-    // A read of a terminal's standard input may never end.
-    runtime.shutdown_background();
+    let code = runtime.block_on(async {
+        tokio::select! {
+            ended = running => ended?,
+            code = signals::end_requested() => code,
+        }
+    });
+    // Peers of connections that are left are told. A read of a terminal's standard input may never end.
+    runtime.shutdown_timeout(LAST_WORDS);
     code
 }
 
-/// The first address of HOST:PORT.
-fn resolve(text: &str) -> Result<SocketAddr> {
-    let mut addresses = text.to_socket_addrs().with_context(|| format!("{text}: not HOST:PORT, or unknown ([ADDRESS]:PORT for IPv6)"))?;
-    addresses.next().with_context(|| format!("{text}: no address"))
+/// The addresses of HOST:PORT.
+fn resolve(text: &str) -> Result<Vec<SocketAddr>> {
+    let addresses = text.to_socket_addrs().with_context(|| format!("{text}: not HOST:PORT, or unknown ([ADDRESS]:PORT for IPv6)"))?;
+    let all: Vec<SocketAddr> = addresses.collect();
+    ensure!(!all.is_empty(), "{text}: no address");
+    Ok(all)
+}
+
+/// Text of the other end's, or with names of its files in it, without what a terminal would obey.
+fn printable(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
 }

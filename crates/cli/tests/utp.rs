@@ -1,10 +1,16 @@
 //! `lowtide utp` between two processes on loopback.
+#![expect(clippy::disallowed_methods, reason = "how long a sender that has gone is in the way is what is tested")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::libc::linger;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 fn lowtide(args: &[&str]) -> Command {
@@ -70,7 +76,7 @@ fn a_folder_arrives_encrypted_and_in_the_clear() {
     let from = tempfile::tempdir().expect("a folder");
     let whole = from.path().join("whole");
     std::fs::create_dir_all(whole.join("deep/er")).expect("made");
-    let files = [("a", bytes(5_000_000, 1)), ("deep/er/b", bytes(70_000, 2)), ("empty", Vec::new())];
+    let files = [("a", bytes(5_000_000, 1)), ("deep/er/b", bytes(70_000, 2)), ("empty", Vec::new()), ("a\\b\n\u{1b}[31m…", Vec::new())];
     for (name, content) in &files {
         std::fs::write(whole.join(name), content).expect("written");
     }
@@ -111,6 +117,83 @@ fn a_transfer_that_was_interrupted_goes_on() {
     let summary = receiver.line();
     assert_eq!((&summary["files"][0]["resumed_at"], &summary["bytes"]), (&1_234_567.into(), &(3_000_000 - 1_234_567).into()));
     assert!(std::fs::read(to.path().join("f")).expect("there") == content);
+}
+
+/// A sender that goes on for ever, slowly.
+fn slow_sender(to: &str) -> Child {
+    let mut child = lowtide(&["send", "-", to, "--name", "slow"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    // More than a frame, so that some of it arrives.
+    child.stdin.as_mut().expect("piped").write_all(&bytes(200_000, 7)).expect("written");
+    child
+}
+
+/// Waits until part of `slow` has arrived in `folder`.
+fn part_arrives(folder: &Path) {
+    let part = folder.join(".slow.lowtide-part");
+    while !part.metadata().is_ok_and(|part| part.len() > 0) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ctrl-C tells the receiver, which lets the same file come again at once; so does the receiver's host when the sender was killed.
+#[test]
+fn a_sender_that_has_gone_is_not_in_the_way_of_the_next() {
+    for (signal, most) in [(Signal::SIGINT, 5), (Signal::SIGKILL, 60)] {
+        let to = tempfile::tempdir().expect("a folder");
+        let folder = to.path().to_str().expect("a name");
+        let receiver = Listening::start(&["recv", "--listen", "127.0.0.1:0", "-o", folder]);
+        let mut sender = slow_sender(&receiver.address);
+        part_arrives(to.path());
+        kill(Pid::from_raw(sender.id() as i32), signal).expect("it runs");
+        let status = sender.wait().expect("it ends");
+        assert!(signal == Signal::SIGKILL || status.code() == Some(130), "{status}");
+        let began = Instant::now();
+        let mut again = lowtide(&["send", "-", &receiver.address, "--name", "slow"]).stdin(Stdio::piped()).spawn().expect("starts");
+        again.stdin.take().expect("piped").write_all(b"whole").expect("written");
+        assert!(again.wait().expect("ends").success(), "{signal}");
+        assert!(began.elapsed() < Duration::from_secs(most), "{signal}: {:?}", began.elapsed());
+        assert_eq!(std::fs::read(to.path().join("slow")).expect("there"), b"whole");
+    }
+}
+
+/// The memory of a process is a file that cannot be read from its beginning.
+#[test]
+fn a_sender_that_fails_says_why_to_the_receiver() {
+    let to = tempfile::tempdir().expect("a folder");
+    let receiver = Listening::recv(to.path(), &[]);
+    let sent = send(Path::new("/proc/self/mem"), &receiver.address, &[]);
+    let (success, errors) = receiver.ended();
+    assert!(!sent.status.success() && !success && errors.contains("os error 5"), "{errors}");
+}
+
+#[test]
+fn links_in_a_folder_are_named_as_left_out_and_a_link_itself_keeps_its_name() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let whole = from.path().join("v1.2");
+    std::fs::create_dir(&whole).expect("made");
+    std::fs::write(whole.join("f"), "here").expect("written");
+    std::os::unix::fs::symlink("/etc/passwd", whole.join("link")).expect("made");
+    std::os::unix::fs::symlink("v1.2", from.path().join("latest")).expect("made");
+    let receiver = Listening::recv(to.path(), &[]);
+    let sent = send(&from.path().join("latest"), &receiver.address, &[]);
+    let said = String::from_utf8_lossy(&sent.stderr).into_owned();
+    assert!(sent.status.success() && receiver.ended().0 && said.contains("link") && said.contains("not sent"), "{said}");
+    assert_eq!(std::fs::read(to.path().join("latest/f")).expect("there"), b"here");
+}
+
+/// A name may hold what a terminal obeys: it is shown, not obeyed, in what was sent and in what went wrong.
+#[test]
+fn names_are_no_commands_to_a_terminal() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let file = from.path().join("\u{1b}]0;mine\u{7}");
+    std::fs::write(&file, "x").expect("written");
+    let receiver = Listening::recv(to.path(), &[]);
+    let sent = send(&file, &receiver.address, &[]);
+    assert!(sent.status.success() && receiver.ended().0);
+    let again = Listening::recv(to.path(), &[]);
+    let refused = send(&file, &again.address, &[]);
+    let said = [sent.stdout, refused.stderr, again.ended().1.into_bytes()].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(said.iter().all(|text| text.contains("mine") && !text.contains('\u{1b}')), "{said:?}");
 }
 
 #[test]
@@ -193,6 +276,34 @@ fn a_proxy_forwards_many_connections_both_ways() {
             })
             .collect();
         clients.into_iter().for_each(|client| client.join().expect("whole"));
+    }
+}
+
+/// A server that fails in the middle of its answer: the client must not take what it has for all of it.
+#[test]
+fn a_connection_that_is_reset_behind_a_proxy_is_reset_before_it() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        for stream in server.incoming() {
+            let mut stream = stream.expect("accepted");
+            stream.write_all(b"half an ans").expect("written");
+            stream.read_exact(&mut [0]).expect("it was read");
+            setsockopt(&stream, sockopt::Linger, &linger { l_onoff: 1, l_linger: 0 }).expect("a socket");
+        }
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let keyed = ["--key", key.to_str().expect("a name")];
+    for more in [&[][..], &keyed] {
+        let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &address], more].concat());
+        let near = Listening::start(&[&["proxy", "127.0.0.1:0", &far.address], more].concat());
+        let mut stream = TcpStream::connect(&near.address).expect("connected");
+        stream.read_exact(&mut [0; 11]).expect("read");
+        stream.write_all(b"!").expect("written");
+        let error = stream.read(&mut [0]).expect_err("it has not ended");
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     }
 }
 

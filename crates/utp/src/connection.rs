@@ -148,6 +148,8 @@ pub struct Connection {
     asked: u32,
     asked_at: Time,
     ask_due: bool,
+    /// The timestamp of the last question.
+    asked_stamp: u32,
     /// The network says since then that nobody listens on the peer's port.
     unreachable: Option<Time>,
     opened: Time,

@@ -3,6 +3,7 @@
 //! On the wire: eight bytes that say which of the two, then frames of a length of 16 bits and as many bytes. Under a key each is a Noise
 //! message. The first byte inside says whether bytes follow, a message, or nothing any more: an end that does not say so was cut off.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +14,22 @@ use snow::StatelessTransportState;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use super::messages::Message;
+use super::printable;
 
 const CLEAR: &[u8; 8] = b"lowtide0";
 const SEALED: &[u8; 8] = b"lowtide1";
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+/// How long an end waits for the other's first words: a program that is no lowtide may keep a connection open and say nothing.
+const FIRST_WORDS: Duration = Duration::from_secs(10);
 /// How long an end waits for the other when there is nothing left to say.
 const SOON: Duration = Duration::from_secs(1);
 /// A Noise message has at most 65,535 bytes, its tag included.
 const TAG: usize = 16;
 /// Bytes of a frame's contents at most.
 pub const MOST: usize = 65_535 - TAG - 1;
+
+/// Bytes of a key's file at most.
+const MOST_KEY: u64 = 1 << 20;
 
 /// What a frame holds.
 #[derive(Debug)]
@@ -40,12 +47,16 @@ pub enum Frame<'a> {
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// The contents of a file, of at least 16 bytes, as they are.
+    /// The contents of a file, of 16 bytes to a megabyte, as they are.
     ///
     /// # Errors
-    /// It cannot be read, or is shorter.
+    /// It cannot be read, is shorter, or longer, as a device of random numbers is.
     pub fn read(path: &Path) -> Result<Key> {
-        let contents = std::fs::read(path).with_context(|| format!("--key {}", path.display()))?;
+        let about = || format!("--key {}", path.display());
+        let mut contents = Vec::new();
+        let file = std::fs::File::open(path).with_context(about)?;
+        file.take(MOST_KEY + 1).read_to_end(&mut contents).with_context(about)?;
+        ensure!(contents.len() as u64 <= MOST_KEY, "{}: has more than {MOST_KEY} bytes, and a key has fewer", about());
         ensure!(contents.len() >= 16, "--key {}: has {} bytes, and a key has at least 16", path.display(), contents.len());
         Ok(Key(Sha256::digest(&contents).into()))
     }
@@ -72,8 +83,22 @@ pub struct Reader<S> {
 /// Opens a channel over a stream; `first` is the end that connected.
 ///
 /// # Errors
-/// The other end is no lowtide, has another key, or has none where this has one.
+/// The other end is no lowtide, has another key, or has none where this has one; or says nothing for ten seconds.
 pub async fn open<S: AsyncRead + AsyncWrite>(stream: S, key: Option<&Key>, first: bool) -> Result<(Reader<S>, Writer<S>)> {
+    open_within(FIRST_WORDS, stream, key, first).await
+}
+
+async fn open_within<S: AsyncRead + AsyncWrite>(
+    limit: Duration,
+    stream: S,
+    key: Option<&Key>,
+    first: bool,
+) -> Result<(Reader<S>, Writer<S>)> {
+    let opening = tokio::time::timeout(limit, greet(stream, key, first)).await;
+    opening.with_context(|| format!("the other end said nothing for {limit:?}: it is no lowtide"))?
+}
+
+async fn greet<S: AsyncRead + AsyncWrite>(stream: S, key: Option<&Key>, first: bool) -> Result<(Reader<S>, Writer<S>)> {
     let (mut from, mut to) = tokio::io::split(stream);
     let ours = if key.is_some() { SEALED } else { CLEAR };
     let mut theirs = [0; 8];
@@ -153,6 +178,16 @@ impl<S: AsyncRead + AsyncWrite> Writer<S> {
         let _ = tokio::time::timeout(SOON, self.end()).await;
     }
 
+    /// Says why it ends here, if the other end still takes it.
+    pub async fn fail(&mut self, why: String) {
+        let words = async {
+            self.message(&Message::Error(why)).await?;
+            self.end().await
+        };
+        // There is nobody to be told.
+        let _ = tokio::time::timeout(SOON, words).await;
+    }
+
     async fn frame(&mut self, kind: u8, contents: &[u8]) -> Result<()> {
         self.frame.clear();
         match &self.noise {
@@ -215,6 +250,14 @@ impl<S: AsyncRead + AsyncWrite> Reader<S> {
         self.opened.first().copied().context("a frame of the other end is empty")
     }
 
+    /// The stream that both halves are of.
+    pub fn reunite(self, writer: Writer<S>) -> S
+    where
+        S: Unpin,
+    {
+        self.from.unsplit(writer.to)
+    }
+
     /// Waits for the other end's last word, for a second at most.
     pub async fn end_soon(&mut self) {
         // Nothing is expected of it any more.
@@ -227,7 +270,7 @@ impl<S: AsyncRead + AsyncWrite> Reader<S> {
     /// It is none; or what the other end complains of.
     pub async fn message(&mut self) -> Result<Message> {
         match self.frame().await? {
-            Frame::Message(Message::Error(why)) => bail!("the other end: {why}"),
+            Frame::Message(Message::Error(why)) => bail!("the other end: {}", printable(&why)),
             Frame::Message(message) => Ok(message),
             Frame::Bytes(_) | Frame::End => bail!("the other end sent something else than a message"),
         }
@@ -271,6 +314,23 @@ mod tests {
         for end in both(Some(key(1)), Some(key(2))).await {
             assert!(end.as_ref().is_err_and(|e| e.contains("different keys")), "{end:?}");
         }
+    }
+
+    /// A BitTorrent client, say, takes the connection, and answers that it is there for ever.
+    #[tokio::test]
+    async fn a_peer_that_says_nothing_is_given_up() {
+        for (key, first) in [(None, true), (Some(key(1)), false)] {
+            let (one, _silent) = tokio::io::duplex(1 << 10);
+            let opened = open_within(Duration::from_millis(50), one, key.as_ref(), first).await;
+            let error = opened.err().expect("nobody spoke").to_string();
+            assert!(error.contains("said nothing"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_never_ends_is_refused() {
+        let error = Key::read(Path::new("/dev/urandom")).err().expect("no key").to_string();
+        assert!(error.contains("/dev/urandom") && error.contains("more than"), "{error}");
     }
 
     /// One bit of a sealed frame changed on the way, or the connection cut behind a whole frame.

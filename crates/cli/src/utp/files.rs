@@ -1,11 +1,13 @@
 //! Files as they are offered and as they arrive: names that stay below a folder, parts that are continued, nothing overwritten.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use nix::fcntl::{Flock, FlockArg};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use sha2::{Digest, Sha256};
 
 use super::messages::{Entry, Have};
@@ -13,34 +15,47 @@ use super::messages::{Entry, Have};
 /// What an unfinished file is called beside its place: `.NAME` and this.
 const PART: &str = ".lowtide-part";
 
-/// Files to offer, and where each is; standard input is nowhere.
+/// What is offered.
+#[derive(Default)]
+pub struct Offered {
+    /// Files, and where each is; standard input is nowhere.
+    pub files: Vec<(Entry, Option<PathBuf>)>,
+    /// Links, devices, sockets and the like, which are not sent.
+    pub left_out: Vec<PathBuf>,
+}
+
+/// What is to be offered of `path`; standard input (-) as `name`.
 ///
 /// # Errors
 /// It is not there, cannot be read, or is neither a file nor a folder.
-pub fn offer(path: &Path) -> Result<Vec<(Entry, Option<PathBuf>)>> {
+pub fn offer(path: &Path, name: &str) -> Result<Offered> {
+    let mut offered = Offered::default();
     if path == Path::new("-") {
-        return Ok(vec![(Entry { path: "stdin".to_owned(), bytes: None }, None)]);
+        offered.files.push((Entry { path: name.to_owned(), bytes: None }, None));
+        return Ok(offered);
     }
     let whole = path.canonicalize().with_context(|| path.display().to_string())?;
-    let name = whole.file_name().with_context(|| format!("{}: has no name to be stored under", path.display()))?;
-    let mut found = Vec::new();
-    walk(&whole, Path::new(name), &mut found)?;
-    ensure!(!found.is_empty(), "{}: no files in it", path.display());
-    Ok(found)
+    // A link is stored under its own name.
+    let name = path.file_name().or(whole.file_name()).with_context(|| format!("{}: has no name to be stored under", path.display()))?;
+    walk(&whole, Path::new(name), &mut offered)?;
+    ensure!(!offered.files.is_empty(), "{}: no files in it", path.display());
+    Ok(offered)
 }
 
-fn walk(at: &Path, name: &Path, found: &mut Vec<(Entry, Option<PathBuf>)>) -> Result<()> {
+fn walk(at: &Path, name: &Path, offered: &mut Offered) -> Result<()> {
     let about = || at.display().to_string();
     let kind = at.symlink_metadata().with_context(about)?;
     if kind.is_dir() {
         let mut inside = std::fs::read_dir(at).and_then(Iterator::collect::<Result<Vec<_>, _>>).with_context(about)?;
         inside.sort_by_key(std::fs::DirEntry::file_name);
-        return inside.iter().try_for_each(|entry| walk(&entry.path(), &name.join(entry.file_name()), found));
+        return inside.iter().try_for_each(|entry| walk(&entry.path(), &name.join(entry.file_name()), offered));
     }
     // Links lead elsewhere, and devices have no end.
     if kind.is_file() {
         let path = name.to_str().with_context(|| format!("{}: its name is not UTF-8", at.display()))?.to_owned();
-        found.push((Entry { path, bytes: Some(kind.len()) }, Some(at.to_owned())));
+        offered.files.push((Entry { path, bytes: Some(kind.len()) }, Some(at.to_owned())));
+    } else {
+        offered.left_out.push(at.to_owned());
     }
     Ok(())
 }
@@ -52,13 +67,62 @@ fn walk(at: &Path, name: &Path, found: &mut Vec<(Entry, Option<PathBuf>)>) -> Re
 pub fn place(root: &Path, path: &str) -> Result<PathBuf> {
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let plain = !path.is_empty() && path.len() < 4096 && parts.iter().all(|part| matches!(part, Component::Normal(_)));
-    ensure!(plain && !path.contains(['\0', '\\']) && !path.ends_with('/'), "{path:?}: refused, a path must stay inside the folder");
+    ensure!(plain && !path.contains('\0') && !path.ends_with('/'), "{path:?}: refused, a path must stay inside the folder");
     let whole = root.join(path);
     // A link among the folders that are there already may lead outside.
     let there = whole.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(root);
     let (there, root) = (there.canonicalize()?, root.canonicalize()?);
     ensure!(there.starts_with(root), "{path:?}: refused, a link in it leads outside the folder");
     Ok(whole)
+}
+
+/// Somebody else is receiving the file.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: is being received already")]
+pub struct Busy(String);
+
+/// Where `entry` belongs below `root`, and what it is called until it is complete.
+fn places(root: &Path, entry: &Entry, overwrite: bool) -> Result<(PathBuf, PathBuf)> {
+    let place = place(root, &entry.path)?;
+    let taken = place.symlink_metadata();
+    ensure!(overwrite || taken.is_err(), "{}: is there already (--overwrite replaces it)", place.display());
+    ensure!(taken.map_or(true, |taken| !taken.is_dir()), "{}: is a folder", place.display());
+    let name = place.file_name().unwrap_or_default();
+    let part = place.with_file_name(format!(".{}{PART}", name.to_string_lossy()));
+    ensure!(part.symlink_metadata().map_or(true, |part| part.is_file()), "{}: is no file", part.display());
+    Ok((place, part))
+}
+
+/// What is there of `entry` below `root`. Nothing is created: the transfer may never begin.
+///
+/// # Errors
+/// Its place is outside the folder, or taken; or somebody else is receiving it ([`Busy`]).
+pub fn have(root: &Path, entry: &Entry, overwrite: bool) -> Result<Have> {
+    let (place, part) = places(root, entry, overwrite)?;
+    let mut hash = Sha256::new();
+    let mut bytes = 0;
+    match File::open(&part) {
+        Ok(file) => {
+            let mut file = lock(file, &part, &place)?;
+            let there = file.metadata()?.len();
+            if entry.bytes.is_some_and(|bytes| there <= bytes) {
+                bytes = copy_hash(&mut *file, u64::MAX, &mut hash)?;
+            }
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(e).with_context(|| part.display().to_string()),
+    }
+    Ok(Have { bytes, sha256: hex(&hash) })
+}
+
+/// Takes `file`, which was opened as `part`, for its own. Whoever had it before may have completed it: then it is in its place, and
+/// `part` is gone or another one.
+fn lock(file: File, part: &Path, place: &Path) -> Result<Flock<File>> {
+    let busy = || Busy(place.display().to_string());
+    let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| busy())?;
+    let opened = file.metadata()?.ino();
+    ensure!(part.symlink_metadata().is_ok_and(|now| now.ino() == opened), busy());
+    Ok(file)
 }
 
 /// A file that is arriving.
@@ -77,18 +141,12 @@ impl Part {
     /// # Errors
     /// Its place is outside the folder, or taken; or somebody else is receiving it.
     pub fn open(root: &Path, entry: &Entry, overwrite: bool) -> Result<Part> {
-        let place = place(root, &entry.path)?;
-        let taken = place.symlink_metadata();
-        ensure!(overwrite || taken.is_err(), "{}: is there already (--overwrite replaces it)", place.display());
-        ensure!(taken.map_or(true, |taken| !taken.is_dir()), "{}: is a folder", place.display());
-        let (folder, name) = (place.parent().unwrap_or(root), place.file_name().unwrap_or_default());
+        let (place, part) = places(root, entry, overwrite)?;
+        let folder = place.parent().unwrap_or(root);
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        let part = folder.join(format!(".{}{PART}", name.to_string_lossy()));
-        ensure!(part.symlink_metadata().map_or(true, |part| part.is_file()), "{}: is no file", part.display());
         let about = || part.display().to_string();
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&part).with_context(about)?;
-        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map_err(|_| anyhow::anyhow!("{}: is being received already", place.display()))?;
+        let file = lock(file, &part, &place)?;
         let mut part = Part { file, hash: Sha256::new(), part, place, overwrite, bytes: 0 };
         if entry.bytes.is_none_or(|bytes| part.file.metadata().is_ok_and(|there| there.len() > bytes)) {
             part.file.set_len(0)?;
@@ -142,9 +200,14 @@ impl Part {
         if self.overwrite {
             return std::fs::rename(&self.part, &self.place).with_context(|| place.to_string());
         }
-        // Unlike a rename, a link replaces nothing.
-        std::fs::hard_link(&self.part, &self.place).with_context(|| place.to_string())?;
-        Ok(std::fs::remove_file(&self.part)?)
+        match renameat2(AT_FDCWD, &self.part, AT_FDCWD, &self.place, RenameFlags::RENAME_NOREPLACE) {
+            // A file system without that flag has links, which replace nothing either.
+            Err(Errno::EINVAL | Errno::ENOSYS) => {
+                std::fs::hard_link(&self.part, &self.place).with_context(|| place.to_string())?;
+                Ok(std::fs::remove_file(&self.part)?)
+            }
+            renamed => renamed.with_context(|| place.to_string()),
+        }
     }
 }
 
@@ -223,10 +286,10 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let outside = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::symlink(outside.path(), root.path().join("link")).expect("a link");
-        for wrong in ["", "/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./../..", "link/x", "link/y/z", "a\0b", "a/", "..\\x"] {
+        for wrong in ["", "/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./../..", "link/x", "link/y/z", "a\0b", "a/"] {
             assert!(place(root.path(), wrong).is_err(), "{wrong:?}");
         }
-        for right in ["x", "a/b/c", "...", "..x", "a b"] {
+        for right in ["x", "a/b/c", "...", "..x", "a b", "a\\b", "a\nb", "..\\x"] {
             assert!(place(root.path(), right).is_ok_and(|place| place.starts_with(root.path())), "{right:?}");
         }
     }
@@ -277,6 +340,32 @@ mod tests {
         std::fs::remove_file(root.path().join("f")).expect("removed");
         std::fs::write(root.path().join(".f.lowtide-part"), b"012X").expect("written");
         assert_eq!(copy(10, b"0123456789").1.resumed_at, 0);
+    }
+
+    /// A transfer that never begins leaves nothing behind.
+    #[test]
+    fn asking_what_is_there_creates_nothing() {
+        let root = tempfile::tempdir().expect("a folder");
+        let empty = have(root.path(), &entry("deep/er/f", 3), false).expect("nothing is in the way");
+        assert_eq!((empty.bytes, &empty.sha256[..8]), (0, "e3b0c442"));
+        assert_eq!(std::fs::read_dir(root.path()).expect("there").count(), 0);
+        std::fs::write(root.path().join(".f.lowtide-part"), b"012").expect("written");
+        let opened = Part::open(root.path(), &entry("f", 10), false).expect("opened").have();
+        assert_eq!((have(root.path(), &entry("f", 10), false).expect("there"), opened.bytes), (opened.clone(), 3));
+        assert_eq!(have(root.path(), &entry("f", 2), false).expect("there").bytes, 0, "longer than what is offered");
+    }
+
+    /// One opens the part, and before it has the lock another completes the file: it must not be begun anew.
+    #[test]
+    fn a_file_that_was_completed_meanwhile_is_left_alone() {
+        let root = tempfile::tempdir().expect("a folder");
+        let mut part = Part::open(root.path(), &entry("f", 3), false).expect("opened");
+        let late = File::open(&part.part).expect("there");
+        part.write(b"new").expect("written");
+        let (whole, place, path) = (part.have(), part.place.clone(), part.part.clone());
+        part.finish(&whole).expect("complete");
+        assert!(lock(late, &path, &place).is_err_and(|e| e.is::<Busy>()));
+        assert_eq!(std::fs::read(place).expect("there"), b"new");
     }
 
     #[test]

@@ -71,10 +71,20 @@ impl Progress {
     }
 
     /// It is over.
-    pub fn end(&self) -> Duration {
-        if self.shows {
+    pub fn end(&mut self) -> Duration {
+        self.clear();
+        self.began.elapsed()
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shows) {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
-        self.began.elapsed()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
     }
 }

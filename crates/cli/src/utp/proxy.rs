@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use lowtide_utp_tokio::{UtpListener, UtpSocket};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use lowtide_utp_tokio::{UtpListener, UtpSocket, UtpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::channel::{self, Frame, Key, MOST};
+use super::channel::{self, Frame, Key, MOST, Reader, Writer};
 use super::{Common, resolve};
 use crate::stdout;
 
@@ -19,7 +20,7 @@ use crate::stdout;
 /// Here `lowtide utp proxy 127.0.0.1:2222 far.example:7071`, and there `lowtide utp proxy utp:0.0.0.0:7071 tcp:127.0.0.1:22`: then what
 /// goes through port 2222 here gets out of the way. Each direction of a connection ends by itself. With --key both ends are lowtides;
 /// without it the other may be any program that speaks uTP.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 pub struct Args {
     /// Where to listen: [tcp:]ADDRESS:PORT, or utp:ADDRESS:PORT.
     listen: String,
@@ -53,7 +54,7 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     if from_utp == to_utp {
         bail!("{} to {}: one of them is TCP and the other uTP (tcp: and utp: say which)", args.listen, args.connect);
     }
-    let (listen, connect) = (resolve(listen)?, resolve(connect)?);
+    let (listen, connect) = (resolve(listen)?[0], resolve(connect)?[0]);
     let key = Arc::new(args.common.key()?);
     let (mut entrance, address) = if from_utp {
         let listener = args.common.bind(listen)?.listen();
@@ -120,45 +121,60 @@ async fn next(entrance: &mut Entrance, to: SocketAddr, key: &Arc<Option<Key>>) -
     }
 }
 
-/// Both directions, each to its end; bytes from TCP and to it.
-async fn forward<U>(mut tcp: TcpStream, mut utp: U, key: Option<&Key>, first: bool) -> Result<(u64, u64)>
-where
-    U: AsyncRead + AsyncWrite + Unpin,
-{
+/// Both directions, each to its end; bytes from TCP and to it. When one fails both ends are reset: neither side may take what was cut off
+/// for an end.
+async fn forward(mut tcp: TcpStream, utp: UtpStream, key: Option<&Key>, first: bool) -> Result<(u64, u64)> {
     tcp.set_nodelay(true)?;
-    if key.is_none() {
-        return Ok(tokio::io::copy_bidirectional_with_sizes(&mut tcp, &mut utp, MOST, MOST).await?);
+    let (utp, result) = match key {
+        None => in_the_clear(&mut tcp, utp).await,
+        Some(key) => sealed(&mut tcp, utp, key, first).await?,
+    };
+    if result.is_err() {
+        tcp.set_zero_linger()?;
+        utp.abort();
     }
-    let (mut reader, mut writer) = channel::open(utp, key, first).await?;
+    result
+}
+
+async fn in_the_clear(tcp: &mut TcpStream, mut utp: UtpStream) -> (UtpStream, Result<(u64, u64)>) {
+    let moved = tokio::io::copy_bidirectional_with_sizes(tcp, &mut utp, MOST, MOST).await;
+    (utp, moved.map_err(Into::into))
+}
+
+async fn sealed(tcp: &mut TcpStream, utp: UtpStream, key: &Key, first: bool) -> Result<(UtpStream, Result<(u64, u64)>)> {
+    let (mut reader, mut writer) = channel::open(utp, Some(key), first).await?;
     let (mut from, mut to) = tcp.split();
-    let out = async {
-        let (mut bytes, mut moved) = (vec![0; MOST], 0);
-        loop {
-            match from.read(&mut bytes).await? {
-                0 => break,
-                n => {
-                    writer.bytes(&bytes[..n]).await?;
-                    moved += n as u64;
-                }
+    let moved = tokio::try_join!(outwards(&mut from, &mut writer), back(&mut reader, &mut to));
+    Ok((reader.reunite(writer), moved))
+}
+
+async fn outwards(from: &mut ReadHalf<'_>, writer: &mut Writer<UtpStream>) -> Result<u64> {
+    let (mut bytes, mut moved) = (vec![0; MOST], 0);
+    loop {
+        match from.read(&mut bytes).await? {
+            0 => break,
+            n => {
+                writer.bytes(&bytes[..n]).await?;
+                moved += n as u64;
             }
         }
-        writer.end().await?;
-        Ok(moved)
-    };
-    let back = async {
-        let mut moved = 0;
-        loop {
-            match reader.frame().await? {
-                Frame::Bytes(bytes) => {
-                    to.write_all(bytes).await?;
-                    moved += bytes.len() as u64;
-                }
-                Frame::End => break,
-                Frame::Message(_) => bail!("the other end is no proxy"),
+    }
+    writer.end().await?;
+    Ok(moved)
+}
+
+async fn back(reader: &mut Reader<UtpStream>, to: &mut WriteHalf<'_>) -> Result<u64> {
+    let mut moved = 0;
+    loop {
+        match reader.frame().await? {
+            Frame::Bytes(bytes) => {
+                to.write_all(bytes).await?;
+                moved += bytes.len() as u64;
             }
+            Frame::End => break,
+            Frame::Message(_) => bail!("the other end is no proxy"),
         }
-        to.shutdown().await?;
-        Ok(moved)
-    };
-    tokio::try_join!(out, back)
+    }
+    to.shutdown().await?;
+    Ok(moved)
 }

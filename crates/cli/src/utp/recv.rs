@@ -1,24 +1,32 @@
 //! `lowtide utp recv`: takes the files that `lowtide utp send` offers, into one folder and nowhere else.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Parser;
+use lowtide_units::Span;
 use lowtide_utp_tokio::UtpStream;
 
-use super::Common;
 use super::channel::{self, Frame, Key, Reader, Writer};
-use super::files::Part;
+use super::files::{self, Busy, Part};
 use super::messages::{Entry, Have, Message};
 use super::progress::{Moved, Progress, Summary};
+use super::{Common, printable};
+
+/// A sender that is silent for so long is asked whether it is there, and given up after three questions, as far apart.
+const SILENCE: Span = Span::from_secs(5);
+/// How often, and how far apart, a file is looked at that somebody else is sending: for as long as it takes to give up a sender, and more.
+const PATIENCE: u32 = 100;
+const BETWEEN: Duration = Duration::from_millis(250);
 
 /// Receive what `lowtide utp send` sends, until Ctrl-C.
 ///
 /// Files go below the folder -o and nowhere else; one that is there is not replaced unless --overwrite says so. An unfinished file is
 /// kept as `.NAME.lowtide-part` and continued when it is sent again.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 pub struct Args {
     /// The folder.
     #[arg(short, long, value_name = "DIR", default_value = ".")]
@@ -43,7 +51,7 @@ pub struct Args {
 pub async fn main(args: &Args) -> Result<ExitCode> {
     ensure!(args.output.is_dir(), "-o {}: is no folder", args.output.display());
     let key = args.common.key()?;
-    let socket = args.common.bind(args.listen)?;
+    let socket = args.common.bind_asking(args.listen, SILENCE)?;
     let mut listener = socket.listen();
     let address = socket.local_addr()?;
     if args.json {
@@ -61,7 +69,9 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
                 let done = done.clone();
                 tokio::spawn(async move {
                     let peer = stream.peer_addr();
-                    let summary = job.receive(stream).await.with_context(|| peer.to_string());
+                    let summary = job.receive(stream).await;
+                    // What it says of files has their names in it, which the sender chose.
+                    let summary = summary.map_err(|e| anyhow!("{peer}: {}", printable(&format!("{e:#}"))));
                     // Nobody listens once the command ends.
                     let _ = done.send(summary).await;
                 });
@@ -71,7 +81,7 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
                 if args.once {
                     drop(listener);
                     // The last acknowledgement is on its way.
-                    let _ = tokio::time::timeout(std::time::Duration::from_millis(500), socket.close()).await;
+                    let _ = tokio::time::timeout(Duration::from_millis(500), socket.close()).await;
                     return summary.map(|()| ExitCode::SUCCESS);
                 }
                 if let Err(e) = summary {
@@ -98,9 +108,7 @@ impl Job {
         let files = match self.transfer(&mut reader, &mut writer, &mut progress).await {
             Ok(files) => files,
             Err(e) => {
-                // The sender shall know why; if it has gone, nobody is left to be told.
-                let _ = writer.message(&Message::Error(format!("{e:#}"))).await;
-                writer.end_soon().await;
+                writer.fail(format!("{e:#}")).await;
                 return Err(e);
             }
         };
@@ -128,7 +136,7 @@ impl Job {
         progress: &mut Progress,
     ) -> Result<Vec<Moved>> {
         let Message::Offer(offered) = reader.message().await? else { bail!("the other end offered nothing") };
-        let wanted = tokio::task::block_in_place(|| have(&self.root, &offered, self.overwrite))?;
+        let wanted = self.have(&offered).await?;
         writer.message(&Message::Want(wanted)).await?;
         let mut moved = Vec::new();
         for entry in &offered {
@@ -151,18 +159,24 @@ impl Job {
                     tokio::task::block_in_place(|| part.finish(&whole))?;
                     return Ok(Moved { path: entry.path.clone(), bytes: whole.bytes, resumed_at, sha256: whole.sha256 });
                 }
-                Frame::Message(Message::Error(why)) => bail!("the other end: {why}"),
+                Frame::Message(Message::Error(why)) => bail!("the other end: {}", printable(&why)),
                 Frame::Message(_) | Frame::End => bail!("{}: ended in the middle", entry.path),
             }
         }
     }
-}
 
-/// What is there of each; nothing is created outside the folder, and nothing at all if one of them cannot be taken.
-fn have(root: &Path, offered: &[Entry], overwrite: bool) -> Result<Vec<Have>> {
-    for entry in offered {
-        let place = super::files::place(root, &entry.path)?;
-        ensure!(overwrite || place.symlink_metadata().is_err(), "{}: is there already (--overwrite replaces it)", entry.path);
+    /// What is there of each. Who is being received already may have lost its sender and not know it yet: that is waited for.
+    async fn have(&self, offered: &[Entry]) -> Result<Vec<Have>> {
+        let look = || offered.iter().map(|entry| files::have(&self.root, entry, self.overwrite)).collect::<Result<_>>();
+        let mut asked = 0;
+        loop {
+            match tokio::task::block_in_place(look) {
+                Err(e) if e.is::<Busy>() && asked < PATIENCE => {
+                    asked += 1;
+                    tokio::time::sleep(BETWEEN).await;
+                }
+                looked => return looked,
+            }
+        }
     }
-    offered.iter().map(|entry| Ok(Part::open(root, entry, overwrite)?.have())).collect()
 }

@@ -4,21 +4,21 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Parser;
 use lowtide_utp_tokio::UtpStream;
 
 use super::channel::{self, MOST, Reader, Writer};
-use super::files::{self, Source};
+use super::files::{self, Offered, Source};
 use super::messages::{Entry, Have, Message};
 use super::progress::{Moved, Progress, Summary};
-use super::{Common, resolve};
+use super::{Common, printable, resolve};
 use crate::stdout;
 
 /// Send a file, a folder or standard input to a `lowtide utp recv`.
 ///
 /// What the receiver has of a file is not sent again: a transfer that was interrupted goes on. Each file is compared by its sha256.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 pub struct Args {
     /// A file, a folder, or - for standard input.
     path: PathBuf,
@@ -34,20 +34,29 @@ pub struct Args {
     common: Common,
 }
 
+#[expect(clippy::print_stderr, reason = "what of a folder is not sent")]
 pub async fn main(args: &Args) -> Result<ExitCode> {
-    let mut offered = files::offer(&args.path)?;
-    if args.path == Path::new("-") {
-        offered[0].0.path.clone_from(&args.name);
+    let Offered { files: offered, left_out } = files::offer(&args.path, &args.name)?;
+    if let Some(first) = left_out.first() {
+        eprintln!(
+            "lowtide utp send: links, devices and the like are not sent: {}, {} in all",
+            printable(&first.display().to_string()),
+            left_out.len()
+        );
     }
     let key = args.common.key()?;
-    let peer: SocketAddr = resolve(&args.peer)?;
-    let socket = args.common.bind_for(peer)?;
-    let stream = socket.connect(peer).await.with_context(|| format!("{peer}: is `lowtide utp recv` there, and UDP let through?"))?;
+    let stream = connect(&args.common, &resolve(&args.peer)?).await?;
     let info = stream_info(&stream);
     let (mut reader, mut writer) = channel::open(stream, key.as_ref(), true).await?;
     let total = offered.iter().map(|(entry, _)| entry.bytes).sum::<Option<u64>>();
     let mut progress = Progress::new(total, args.json);
-    let files = transfer(&offered, &mut reader, &mut writer, &mut progress).await?;
+    let files = match transfer(&offered, &mut reader, &mut writer, &mut progress).await {
+        Ok(files) => files,
+        Err(e) => {
+            writer.fail(format!("{e:#}")).await;
+            return Err(e);
+        }
+    };
     let took = progress.end().as_secs_f64();
     let (retransmits, rtt_ms) = info();
     let goodput_bps = progress.moved as f64 * 8.0 / took;
@@ -57,6 +66,18 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     writer.end_soon().await;
     reader.end_soon().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A connection to the first of `peers` that takes one.
+async fn connect(common: &Common, peers: &[SocketAddr]) -> Result<UtpStream> {
+    let mut failed = None;
+    for &peer in peers {
+        match common.bind_for(peer)?.connect(peer).await {
+            Ok(stream) => return Ok(stream),
+            Err(e) => failed = Some(format!("{peer}: is `lowtide utp recv` there, and UDP let through?: {e}")),
+        }
+    }
+    bail!("{}", failed.unwrap_or_default())
 }
 
 /// Sends what the receiver lacks of the files offered.
@@ -122,7 +143,7 @@ impl Summary {
         }
         for Moved { path, bytes, resumed_at, sha256 } in &self.files {
             let resumed = if *resumed_at > 0 { format!(", from byte {resumed_at} on") } else { String::new() };
-            stdout::line(format_args!("{sha256}  {path}  ({bytes} bytes{resumed})"))?;
+            stdout::line(format_args!("{sha256}  {}  ({bytes} bytes{resumed})", printable(path)))?;
         }
         let how = if self.encrypted { "encrypted" } else { "NOT encrypted (--key FILE)" };
         stdout::line(format_args!(

@@ -98,6 +98,7 @@ impl Connection {
     /// TCPs (RFC 9293, sec. 3.8.4).
     fn question(&mut self, now: Time) -> Transmit {
         let header = Header { kind: Kind::Data, seq: self.out.next().wrapping_sub(1), ..self.header(now) };
+        self.asked_stamp = header.timestamp;
         Transmit { packet: Packet { header, payload: 1, ..Packet::default() }, offset: 0, again: true, probe: false, question: true }
     }
 

@@ -83,6 +83,7 @@ impl Connection {
             asked: 0,
             asked_at: now,
             ask_due: false,
+            asked_stamp: 0,
             unreachable: None,
             opened: now,
             closed: now,

@@ -5,7 +5,7 @@ use lowtide_units::{Span, Time};
 
 use super::{Connection, Failure, State};
 use crate::delay::stamp;
-use crate::header::{HEADER_BYTES, Header};
+use crate::header::{HEADER_BYTES, Header, Kind};
 
 /// An established connection outlives reports that its peer's port is closed for this long: they are soft errors (RFC 5927, sec. 5.2).
 const UNREACHABLE_FOR: Span = Span::from_secs(3);
@@ -23,6 +23,10 @@ impl Connection {
     /// The network reports about a packet of this connection, which it quotes. Whether it was believed.
     pub fn on_report(&mut self, quoted: &Header, report: Report, now: Time) -> bool {
         let id = if self.state == State::SynSent { self.ids.0 } else { self.ids.1 };
+        if report == Report::Unreachable && self.is_question(quoted) {
+            self.unreachable.get_or_insert(now);
+            return true;
+        }
         let sent = self.out.get(quoted.seq).filter(|sent| sent.kind == quoted.kind && stamp(sent.at) == quoted.timestamp);
         let Some(sent) = sent.filter(|sent| quoted.connection_id == id && sent.transmissions > 0) else { return false };
         let bytes = HEADER_BYTES as u16 + sent.len;
@@ -35,6 +39,13 @@ impl Connection {
             Report::TooLarge(_) => return false,
         }
         true
+    }
+
+    /// Whether it is the header of the last question whether the peer is there, which has not been answered.
+    fn is_question(&self, quoted: &Header) -> bool {
+        let Header { kind, connection_id, seq, timestamp, .. } = *quoted;
+        let numbers = (kind, connection_id, seq, timestamp);
+        self.asked > 0 && numbers == (Kind::Data, self.ids.1, self.out.next().wrapping_sub(1), self.asked_stamp)
     }
 
     /// Whether reports that the peer's port is closed went on for so long, and nothing came meanwhile.

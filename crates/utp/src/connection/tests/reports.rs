@@ -94,6 +94,25 @@ fn a_silent_peer_is_asked_and_given_up() {
     assert!((9..=11).contains(&asked), "{asked}");
 }
 
+/// A question that the peer's host answers with "port unreachable" ends the connection seconds later; a forged report does not.
+#[test]
+fn a_question_to_a_closed_port_ends_a_connection_after_three_seconds() {
+    let after = |change: fn(&mut Header)| {
+        let mut pair = pair(Config { silence: Some(Span::from_secs(20)), ..Config::default() }, 9);
+        pair.initiator.write(1000);
+        pair.run(at(1000), &mut |_| Fate::Pass);
+        pair.run(at(21_500), &mut |_| Fate::Lost);
+        let mut asked = last(&pair);
+        change(&mut asked);
+        let believed = pair.initiator.on_report(&asked, Report::Unreachable, at(21_500));
+        pair.run(at(25_500), &mut |_| Fate::Lost);
+        (believed, pair.initiator.state())
+    };
+    assert_eq!(after(|_| {}), (true, State::Failed(Failure::Unreachable)));
+    assert_eq!(after(|asked| asked.timestamp ^= 1), (false, State::Connected));
+    assert_eq!(after(|asked| asked.connection_id ^= 1), (false, State::Connected));
+}
+
 proptest! {
     /// Who does not know the packet's number, id and timestamp changes nothing.
     #[test]
