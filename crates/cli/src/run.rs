@@ -66,7 +66,7 @@ pub struct Args {
     /// Where this machine cannot do it, run CMD all the same, unmanaged, and say so
     #[arg(long, conflicts_with_all = ["pid", "cgroup", "unit"])]
     best_effort: bool,
-    /// Manage this process and its descendants: the connections that they open from now on; those that are open in what they send
+    /// Manage this process and its descendants, with the connections that they have
     #[arg(long, value_name = "N", group = "what")]
     pid: Option<u32>,
     /// Manage this cgroup (v2), with the connections that it has
@@ -120,7 +120,7 @@ fn manage(args: &Args, what: &What, choice: Choice) -> anyhow::Result<Managed> {
     if !features.ready() {
         bail!("{}", doctor::explain(&features));
     }
-    let config = Config { choice, dscp_le: args.dscp.is_some(), name: name(args, what) };
+    let config = Config { choice, dscp_le: args.dscp.is_some(), joins: matches!(what, What::Process(_)), name: name(args, what) };
     Managed::start(what, &config)
 }
 
@@ -179,6 +179,7 @@ fn describe(args: &Args, what: &What, choice: Choice, managed: Option<&Managed>)
         target: choice.target(),
         receives_by: choice.receives_by().to_owned(),
         sends_by: choice.sends_by().to_owned(),
+        open_before_not_held_back: managed.and_then(Managed::open_before_not_held_back),
         ..Group::default()
     }
 }

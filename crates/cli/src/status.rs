@@ -54,8 +54,10 @@ fn one(group: &Group) -> String {
         _ => line(["from/to", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned)),
     };
     group.flows.iter().for_each(|f| text += &line(cells(f)));
-    if group.sending.connections_open_before > 0 {
-        text += &format!("  {} connection(s) were open before: what they receive does NOT yield\n", group.sending.connections_open_before);
+    for (verb, why) in [("receive", &group.open_before_not_held_back), ("send", &group.sending.open_before_not_held_back)] {
+        if let Some(why) = why {
+            text += &format!("  what connections {verb} that were open before does NOT yield: {}\n", human::line(why));
+        }
     }
     if group.connections_left_alone > 0 {
         text += &format!("  {} connection(s) did NOT yield: {}\n", group.connections_left_alone, group.left_alone);

@@ -63,6 +63,9 @@ pub struct Group {
     pub connections_left_alone: u64,
     #[serde(default)]
     pub left_alone: LeftAlone,
+    /// Why what connections receive that were open when their process joined (`--pid`) is not held back.
+    #[serde(default)]
+    pub open_before_not_held_back: Option<String>,
     /// Acknowledgements that left with a smaller window than the kernel's.
     #[serde(default)]
     pub acks_lowered: u64,
@@ -115,8 +118,10 @@ pub struct Sending {
     pub controls_refused: u64,
     /// Connections that could not be given the control.
     pub connections_left_alone: u64,
-    /// Connections of `--pid` that were open before: only what they send yields.
+    /// Connections that were open when their process joined (`--pid`).
     pub connections_open_before: u64,
+    /// Why what they send is not held back.
+    pub open_before_not_held_back: Option<String>,
 }
 
 /// A request beside a download is no upload, nor is a reply beside an upload a download: less than one part in so many of the

@@ -30,6 +30,7 @@ enum left_alone {
 	LEFT_STORAGE,                      // the kernel gives the socket no more storage (net.core.optmem_max)
 	LEFT_PATHS,                        // more than MAX_PATHS remote addresses
 	LEFT_UNSEEN,                       // segments leave that the outgoing program does not see, or cannot parse
+	LEFT_ELSEWHERE,                    // open when its process joined, made in a cgroup that cannot be attached to
 	LEFT_KINDS,
 };
 

@@ -105,12 +105,29 @@ INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct flow
 	}
 }
 
+// A packet of a managed connection.
+INLINE void arrived(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct flow *f)
+{
+	struct segment seg = {};
+
+	if (parse_received(skb, &f->received, &seg)) {
+		struct group_totals *g = group();
+
+		if (g)
+			g->unparsed++;
+		return;
+	}
+	if (seg.payload && !(seg.flags & (TCP_SYN | TCP_RST)) && (seg.timestamps || !f->rx.timestamps))
+		received(skb, tp, f, &seg);
+	if (seg.flags & (TCP_FIN | TCP_RST))
+		count_rest(f);
+}
+
 SEC("cgroup_skb/ingress")
 int receive(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct bpf_tcp_sock *tp;
-	struct segment seg = {};
 	struct flow *f;
 
 	if (!sk)
@@ -121,19 +138,8 @@ int receive(struct __sk_buff *skb)
 		return 1;
 	if (!f && sk->state != BPF_TCP_LISTEN && sk->state != BPF_TCP_SYN_SENT && sk->state != BPF_TCP_SYN_RECV)
 		f = adopt(sk, bpf_get_socket_cookie(skb)); // Open before we were here.
-	if (!f)
-		return 1;
-	if (parse_received(skb, &f->received, &seg)) {
-		struct group_totals *g = group();
-
-		if (g)
-			g->unparsed++;
-		return 1;
-	}
-	if (seg.payload && !(seg.flags & (TCP_SYN | TCP_RST)) && (seg.timestamps || !f->rx.timestamps))
-		received(skb, tp, f, &seg);
-	if (seg.flags & (TCP_FIN | TCP_RST))
-		count_rest(f);
+	if (f)
+		arrived(skb, tp, f);
 	return 1;
 }
 
@@ -246,7 +252,7 @@ INLINE int transmit(struct __sk_buff *skb)
 	if (!sk || !remembers(skb))
 		return -1; // TC_ACT_UNSPEC, TCX_NEXT
 	f = bpf_sk_storage_get(&flow_states, sk, 0, 0);
-	if (f)
+	if (f && f->rx.managed) // Another processor may be about to adopt it.
 		sent(skb, f, bpf_tcp_sock(sk));
 	return -1;
 }
@@ -381,5 +387,7 @@ int released(struct bpf_sock *sk)
 	}
 	return 1;
 }
+
+#include "receive_joined.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -3,10 +3,10 @@
 #ifndef LOWTIDE_SEND_GROUP_H
 #define LOWTIDE_SEND_GROUP_H
 
+#include "owners.h"
+
 #define PAGE_BYTES 4096
-#define MAX_SOCKETS 65536
 #define MAX_DEAD_RUNS 64
-#define MAX_DEPTH 32                       // of cgroups
 
 // A connection that was given the group's control: what it had before, or what its program has asked for since.
 struct origin {
@@ -86,15 +86,6 @@ int refuse(struct bpf_sockopt *ctx)
 
 // ---- connections that are open already ---------------------------------------------------------------------------
 
-// Inodes of the sockets of processes that joined the group with connections open, which belong to the group they were made in.
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_SOCKETS);
-	__type(key, u64);
-	__type(value, u8);
-} joined SEC(".maps");
-
 // Names of runs' controls that sockets have; those that user space leaves in it are of dead runs.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -105,34 +96,6 @@ struct {
 
 // Set by user space before `reclaim` runs: only list the names, or give the sockets the machine's default.
 u64 listing SEC(".data.listing");
-
-INLINE int is_in_group(struct sock *sk)
-{
-	struct cgroup *group = BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
-
-	for (int i = 0; i < MAX_DEPTH && group; i++) {
-		if (BPF_CORE_READ(group, kn, id) == config.cgroup)
-			return 1;
-		group = (struct cgroup *)BPF_CORE_READ(group, self.parent);
-	}
-	return 0;
-}
-
-INLINE int has_joined(struct sock *sk)
-{
-	u64 inode = BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
-
-	return inode && bpf_map_lookup_elem(&joined, &inode);
-}
-
-// Connections have a control to change; sockets that listen or wait for an answer get theirs when they are established.
-INLINE int is_connection(struct sock_common *c)
-{
-	u8 state = c->skc_state;
-
-	return state == BPF_TCP_ESTABLISHED || state == BPF_TCP_FIN_WAIT1 || state == BPF_TCP_FIN_WAIT2 || state == BPF_TCP_CLOSE_WAIT ||
-	       state == BPF_TCP_LAST_ACK || state == BPF_TCP_CLOSING;
-}
 
 INLINE void name_of(struct tcp_sock *tp, char *name)
 {
@@ -162,10 +125,10 @@ int take_over(struct bpf_iter__tcp *ctx)
 	int is_member;
 
 	tp = c ? (struct tcp_sock *)bpf_skc_to_tcp_sock(c) : 0;
-	if (!tp || !is_connection(c))
+	if (!tp || !is_connected(c->skc_state))
 		return 0;
-	is_member = is_in_group((struct sock *)tp);
-	if (!is_member && !has_joined((struct sock *)tp))
+	is_member = is_made_in(tp, config.cgroup);
+	if (!is_member && !has_joined(tp))
 		return 0;
 	name_of(tp, before);
 	if (is_a_runs(before))
@@ -191,7 +154,7 @@ int give_back(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp;
 
 	tp = c ? (struct tcp_sock *)bpf_skc_to_tcp_sock(c) : 0;
-	if (!tp || !is_connection(c))
+	if (!tp || !is_connected(c->skc_state))
 		return 0;
 	name_of(tp, now);
 	if (!is_ours(now))
@@ -217,7 +180,7 @@ int reclaim(struct bpf_iter__tcp *ctx)
 	u8 one = 1;
 
 	tp = c ? (struct tcp_sock *)bpf_skc_to_tcp_sock(c) : 0;
-	if (!tp || !is_connection(c))
+	if (!tp || !is_connected(c->skc_state))
 		return 0;
 	name_of(tp, now);
 	if (!is_a_runs(now) || is_ours(now))

@@ -20,6 +20,10 @@ struct dst_entry {
 	unsigned long _metrics;
 } __attribute__((preserve_access_index));
 
+struct sock_common {
+	volatile unsigned char skc_state;
+} __attribute__((preserve_access_index));
+
 struct sock {
 	void *sk_bpf_storage;
 	struct dst_entry *sk_dst_cache;
@@ -40,6 +44,7 @@ struct mptcp_subflow_context {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u32 mss_cache, segs_out;
 	u16 advmss;
 	struct tcp_options_received rx_opt;
 	_Bool is_mptcp;
@@ -66,7 +71,8 @@ struct flow {
 	u32 lowered;                       // segments, not yet counted
 	u8 left_alone;                     // bits of enum left_alone, counted
 	u8 released;                       // the program has closed it
-	u8 pad[2];
+	u8 joined;                         // made in another cgroup, before its process joined the group (receive_joined.h)
+	u8 pad;
 	struct rx rx;
 };
 
@@ -152,20 +158,15 @@ INLINE int is_multipath(struct tcp_sock *full)
 	return !subflow || BPF_CORE_READ_BITFIELD_PROBED(subflow, mp_capable) || BPF_CORE_READ_BITFIELD_PROBED(subflow, mp_join);
 }
 
-// A connection's state, from what the kernel agreed with the peer; none if it cannot be managed.
-INLINE struct flow *adopt(struct bpf_sock *sk, u64 cookie)
+// A connection's state, from what the kernel agreed with the peer; none if it cannot be managed. `sk` is the socket as the kernel lets the
+// program at hand keep something with it.
+INLINE struct flow *adopt_as(void *sk, struct tcp_sock *full, u32 mss, u32 segs_out, u8 joined, u64 cookie)
 {
-	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
-	struct tcp_sock *full = bpf_skc_to_tcp_sock(sk);
 	struct group_totals *g = group();
 	struct flow *f;
 
 	if (!g)
 		return 0;
-	if (!tp || !full) {
-		leave_alone(cookie, LEFT_SCALE);
-		return 0;
-	}
 	if (is_multipath(full)) {
 		leave_alone(cookie, LEFT_MPTCP);
 		return 0;
@@ -176,12 +177,25 @@ INLINE struct flow *adopt(struct bpf_sock *sk, u64 cookie)
 		return 0;
 	}
 	if (!f->rx.managed) {
-		rx_init(&f->rx, bpf_ktime_get_ns(), tp->mss_cache, full->advmss, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
+		f->joined = joined;
+		rx_init(&f->rx, bpf_ktime_get_ns(), mss, full->advmss, BPF_CORE_READ_BITFIELD(full, rx_opt.rcv_wscale),
 			BPF_CORE_READ_BITFIELD(full, rx_opt.tstamp_ok));
-		f->rx.segs_out = tp->segs_out;
+		f->rx.segs_out = segs_out;
 		g->flows++;
 	}
 	return f;
+}
+
+INLINE struct flow *adopt(struct bpf_sock *sk, u64 cookie)
+{
+	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
+	struct tcp_sock *full = bpf_skc_to_tcp_sock(sk);
+
+	if (!tp || !full) {
+		leave_alone(cookie, LEFT_SCALE);
+		return 0;
+	}
+	return adopt_as(sk, full, tp->mss_cache, tp->segs_out, 0, cookie);
 }
 
 // Addresses are copied word by word: the kernel lets a program read a socket's only so.

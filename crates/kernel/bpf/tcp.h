@@ -51,39 +51,8 @@ struct sock_common {
 	atomic64_t skc_cookie;
 } __attribute__((preserve_access_index));
 
-struct inode {
-	unsigned long i_ino;
-} __attribute__((preserve_access_index));
-
-struct file {
-	struct inode *f_inode;
-} __attribute__((preserve_access_index));
-
-struct socket {
-	struct file *file;
-} __attribute__((preserve_access_index));
-
-struct kernfs_node {
-	u64 id;
-} __attribute__((preserve_access_index));
-
-struct cgroup_subsys_state {
-	struct cgroup_subsys_state *parent;
-} __attribute__((preserve_access_index));
-
-struct cgroup {
-	struct cgroup_subsys_state self;   // at offset 0: a parent's `self` is the parent
-	struct kernfs_node *kn;
-} __attribute__((preserve_access_index));
-
-struct sock_cgroup_data {
-	struct cgroup *cgroup;
-} __attribute__((preserve_access_index));
-
 struct sock {
 	struct sock_common __sk_common;
-	struct socket *sk_socket;
-	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 	u32 sk_pacing_status;
 } __attribute__((preserve_access_index));
@@ -148,16 +117,7 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 } __attribute__((preserve_access_index));
 
-struct seq_file;
-
-struct bpf_iter_meta {
-	struct seq_file *seq;
-} __attribute__((preserve_access_index));
-
-struct bpf_iter__tcp {
-	struct bpf_iter_meta *meta;
-	struct sock_common *sk_common;
-} __attribute__((preserve_access_index));
+struct bpf_iter_meta;
 
 struct bpf_iter__bpf_sk_storage_map {
 	struct bpf_iter_meta *meta;

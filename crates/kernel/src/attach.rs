@@ -9,6 +9,7 @@ use crate::cgroup::Group;
 use crate::config::Config;
 use crate::interfaces::{Interfaces, has_tcx};
 use crate::load::{Programs, descriptor};
+use crate::open_before::OpenBefore;
 use crate::stats::{FlowSnapshot, Totals, Verified};
 
 /// Idle paths are looked for about once a minute.
@@ -19,6 +20,8 @@ const POLLS_PER_SWEEP: u64 = 60;
 pub struct Receiver {
     // Dropped in this order: first nothing is lowered any more, then nothing is measured.
     interfaces: Interfaces,
+    /// Of processes that joined with connections open.
+    open: Option<OpenBefore>,
     programs: Programs,
     group: Group,
     polls: u64,
@@ -32,7 +35,8 @@ impl Receiver {
     /// The kernel refuses a program (its verifier's last lines are in the message), or an attachment.
     pub fn attach(cgroup: &Path, config: &Config) -> Result<Receiver> {
         let group = Group::open(cgroup)?;
-        let mut receiver = Receiver { interfaces: Interfaces::default(), programs: Programs::load(group.path(), config)?, group, polls: 0 };
+        let mut receiver =
+            Receiver { interfaces: Interfaces::default(), open: None, programs: Programs::load(group.path(), config)?, group, polls: 0 };
         receiver.poll_interfaces()?;
         Ok(receiver)
     }
@@ -48,8 +52,19 @@ impl Receiver {
         if self.polls.is_multiple_of(POLLS_PER_SWEEP) {
             self.programs.forget_idle_paths()?;
         }
-        let program = self.programs.egress(has_tcx())?;
-        self.interfaces.cover(descriptor(&program), &self.group.processes()?)
+        let (program, processes) = (self.programs.egress(has_tcx())?, self.group.processes()?);
+        self.interfaces.cover(descriptor(&program), &processes)?;
+        self.open.as_mut().map_or(Ok(()), |open| self.programs.adopt(open, &processes))
+    }
+
+    /// Adopts the connections that the group's processes had open when they joined it, and from now on, when
+    /// [`Receiver::poll_interfaces`] is called, what they accept from a socket of before. Only with [`Config::joins`].
+    ///
+    /// # Errors
+    /// The kernel refuses an iterator.
+    pub fn take_over(&mut self) -> Result<()> {
+        self.open = Some(OpenBefore::default());
+        self.poll_interfaces().inspect_err(|_| self.open = None)
     }
 
     /// Readable when an interface has changed, until [`Receiver::has_news`] is called.

@@ -9,6 +9,8 @@ pub struct Config {
     pub choice: Choice,
     /// Mark outgoing packets DSCP LE, 000001 (RFC 8622).
     pub dscp_le: bool,
+    /// Processes that have connections open will join the group.
+    pub joins: bool,
     /// A name for people.
     pub name: String,
 }

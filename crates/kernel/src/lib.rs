@@ -12,6 +12,8 @@ pub mod features;
 mod interfaces;
 mod links;
 mod load;
+mod open_before;
+mod open_sockets;
 pub mod other_program;
 mod owner;
 mod send;

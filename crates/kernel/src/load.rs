@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -13,6 +14,7 @@ use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject,
 
 use crate::config::Config;
 use crate::interfaces::has_tcx;
+use crate::open_before::OpenBefore;
 use crate::stats::{FlowSnapshot, Totals, Verified};
 use crate::wire;
 
@@ -44,6 +46,7 @@ impl Programs {
         };
         let links = vec![attach("receive")?, attach("connection")?, attach("released")?];
         set(&object, "members", &dir.as_raw_fd().to_ne_bytes())?;
+        set(&object, ".data.group_id", &dir.metadata()?.ino().to_ne_bytes())?;
         keep_alive(&object)?;
         Ok(Programs { object, _links: links })
     }
@@ -56,6 +59,11 @@ impl Programs {
     /// Tells the clsact program, which the kernel keeps when we die, that we have not.
     pub(crate) fn keep_alive(&self) -> Result<()> {
         keep_alive(&self.object)
+    }
+
+    /// Adopts what `processes` had open when they joined the group.
+    pub(crate) fn adopt(&self, open: &mut OpenBefore, processes: &[u32]) -> Result<()> {
+        open.adopt(&self.object, processes)
     }
 
     pub(crate) fn forget_idle_paths(&self) -> Result<()> {
@@ -139,6 +147,7 @@ pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
             Some("transmit_tcx") => has_tcx(),
             Some("transmit_clsact") => testing || !has_tcx(),
             Some("transmit_test") => testing,
+            Some("receive_joined" | "open_before") => testing || config.joins,
             _ => true,
         };
         program.set_autoload(wanted);

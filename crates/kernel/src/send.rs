@@ -13,8 +13,9 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use crate::cgroup::Group;
 use crate::config::Config;
 use crate::load;
+use crate::open_sockets::{Joined, Namespaces};
 use crate::send_load;
-use crate::send_open::{self, Namespaces};
+use crate::send_open;
 use crate::send_stats::{SendSnapshot, SendTotals};
 use crate::send_wire::{self, Settings};
 use crate::wire;
@@ -28,8 +29,8 @@ pub struct Sender {
     name: String,
     group: Group,
     namespaces: Namespaces,
-    /// Some of its sockets were made in another group.
-    has_joined: bool,
+    /// What its processes have open, where some were made in another group.
+    joined: Option<Joined>,
     polls: u64,
 }
 
@@ -58,25 +59,29 @@ impl Sender {
         let choosers = attached.into_iter().collect::<Result<Vec<Link>>>()?;
         let mut namespaces = Namespaces::default();
         namespaces.follow(&group.processes()?);
-        let sender = Sender { choosers, _control: control, object, name, group, namespaces, has_joined: false, polls: 0 };
-        sender.namespaces.reclaim(&sender.object)?;
+        let sender = Sender { choosers, _control: control, object, name, group, namespaces, joined: None, polls: 0 };
+        send_open::reclaim(&sender.namespaces, &sender.object)?;
         sender.namespaces.run(&sender.object, "take_over")?;
         Ok(sender)
     }
 
-    /// Gives the control to the connections that the group's processes had open when they joined it.
+    /// Gives the control to the connections that the group's processes had open when they joined it, and from now on, when
+    /// [`Sender::poll`] is called, to those that they accept from a socket of before.
     ///
     /// # Errors
     /// The kernel refuses an iterator.
     pub fn take_over(&mut self) -> Result<()> {
+        self.joined = Some(Joined::default());
+        self.look_around().inspect_err(|_| self.joined = None)
+    }
+
+    fn look_around(&mut self) -> Result<()> {
         let processes = self.group.processes()?;
-        let joined = load::map(&self.object, "joined")?;
-        for inode in send_open::sockets_of(&processes) {
-            joined.update(&inode.to_ne_bytes(), &[1], MapFlags::ANY).context("too many sockets are open")?;
-        }
-        self.has_joined = joined.keys().next().is_some();
         self.namespaces.follow(&processes);
-        self.namespaces.run(&self.object, "take_over")
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        joined.tell(&self.object, &processes)?;
+        // Always: the programs of another group's cgroup do not keep these sockets from asking for a control of their own.
+        self.namespaces.run(&self.object, "take_over").map(drop)
     }
 
     /// The control's name, as `ss -ti` and getsockopt show it.
@@ -95,12 +100,7 @@ impl Sender {
         if self.polls.is_multiple_of(POLLS_PER_SWEEP) {
             load::forget_idle(&self.object, "send_paths", send_wire::path_last_ack)?;
         }
-        self.namespaces.follow(&self.group.processes()?);
-        if self.has_joined {
-            // The programs of another group's cgroup do not keep these sockets from asking for a control of their own.
-            self.namespaces.run(&self.object, "take_over")?;
-        }
-        Ok(())
+        self.look_around()
     }
 
     /// Every connection that is open now.

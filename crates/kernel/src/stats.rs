@@ -104,6 +104,9 @@ pub struct LeftAlone {
     pub paths_full: u64,
     /// Their segments left by a way that lowtide's outgoing program does not see, or with headers that it cannot read.
     pub acks_unseen: u64,
+    /// Open when their process joined the group, and made in a cgroup that was removed, is out of sight, or takes no program of ours.
+    #[serde(default)]
+    pub made_elsewhere: u64,
 }
 
 impl LeftAlone {
@@ -113,13 +116,14 @@ impl LeftAlone {
     }
 
     /// How many of each cause, in words.
-    pub fn causes(&self) -> [(u64, &'static str); 5] {
+    pub fn causes(&self) -> [(u64, &'static str); 6] {
         [
             (self.window_scale_unknown, "open before lowtide came, window scale unknown"),
             (self.mptcp, "Multipath TCP"),
             (self.no_socket_storage, "no socket storage left (net.core.optmem_max)"),
             (self.paths_full, "more remote addresses than lowtide keeps"),
             (self.acks_unseen, "acknowledgements leave where lowtide does not see or cannot read them (another BPF program, IPsec)"),
+            (self.made_elsewhere, "open before lowtide came, made in a cgroup that lowtide cannot attach to"),
         ]
     }
 }

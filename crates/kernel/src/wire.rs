@@ -25,7 +25,7 @@ pub(crate) mod flow_at {
 
 /// `struct group_totals`: so many 64-bit counters.
 #[cfg(test)]
-pub(crate) const TOTALS: usize = 18;
+pub(crate) const TOTALS: usize = 19;
 
 /// `struct group_config`: the target, the control's number, its burst, the interval of reports, two flags, padding.
 const GROUP_CONFIG: usize = 24;
@@ -124,6 +124,7 @@ pub(crate) fn totals(per_cpu: &[Vec<u8>]) -> Totals {
             no_socket_storage: sum(15),
             paths_full: sum(16),
             acks_unseen: sum(17),
+            made_elsewhere: sum(18),
         },
     }
 }
@@ -150,7 +151,7 @@ mod tests {
             COUNTERS,
             SIZE - 8,
             8 * TOTALS,
-            8 * (TOTALS - 5),
+            8 * (TOTALS - 6),
             16,
             GROUP_CONFIG,
             size_of::<Ack>(),

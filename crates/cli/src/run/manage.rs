@@ -24,6 +24,8 @@ pub struct Managed {
     server: Server,
     group: Group,
     origins: Option<Origins>,
+    /// Of the connections that were open when their process joined: why what they receive, or send, is not held back.
+    not_taken_over: [Option<String>; 2],
 }
 
 impl Managed {
@@ -41,7 +43,7 @@ impl Managed {
             let receiver = Receiver::attach(group.path(), config).context(REFUSES);
             (receiver, sender.join().unwrap_or_else(|_| Err("the thread that attached it has failed".to_owned())))
         });
-        let receiver = receiver?;
+        let mut receiver = receiver?;
         if let Err(why) = &sender {
             super::say(format_args!("uploads are NOT held back: {why}"));
         }
@@ -50,10 +52,12 @@ impl Managed {
             What::Process(pid) => Some(Origins::move_tree(*pid, |pid| group.join(pid)).with_context(|| format!("--pid {pid}"))?),
             _ => None,
         };
-        if let (Some(_), Ok(sender)) = (&origins, &mut sender) {
-            sender.take_over().context("uploads that are open already are not held back")?;
+        let mut not_taken_over = [None, None];
+        if origins.is_some() {
+            let sender = sender.as_mut().map_or(Ok(()), Sender::take_over);
+            not_taken_over = [receiver.take_over(), sender].map(|taken| taken.err().map(|e| format!("{e:#}")));
         }
-        Ok(Managed { receiver, sender, server, group, origins })
+        Ok(Managed { receiver, sender, server, group, origins, not_taken_over })
     }
 
     /// The file through which a process enters the group.
@@ -99,7 +103,13 @@ impl Managed {
             controls_refused: totals.refused,
             connections_left_alone: totals.unmanaged,
             connections_open_before: totals.joined,
+            open_before_not_held_back: self.not_taken_over[1].clone(),
         }
+    }
+
+    /// Why what connections receive that were open when their process joined is not held back.
+    pub fn open_before_not_held_back(&self) -> Option<String> {
+        self.not_taken_over[0].clone()
     }
 
     pub fn interfaces(&self) -> usize {

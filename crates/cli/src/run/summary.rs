@@ -39,6 +39,8 @@ pub struct Summary {
     /// Connections that did not yield, or not for a time; `left_alone` says why.
     pub connections_left_alone: u64,
     pub left_alone: LeftAlone,
+    /// Why what connections received that were open when their process joined was not held back.
+    pub open_before_not_held_back: Option<String>,
     /// Acknowledgements that left with a smaller window than the kernel's.
     pub acks_lowered: u64,
     /// Packets of managed connections, received and sent, that could not be read and passed as they were.
@@ -73,6 +75,7 @@ impl Summary {
             connections: totals.flows,
             connections_left_alone: totals.left_alone.total(),
             left_alone: totals.left_alone,
+            open_before_not_held_back: group.open_before_not_held_back,
             acks_lowered: totals.lowered,
             packets_unparsed: totals.unparsed + totals.unparsed_sent,
             retransmissions: totals.retransmissions,
@@ -122,8 +125,10 @@ impl fmt::Display for Summary {
         if self.sent.connections_left_alone > 0 {
             write!(f, "; {} connection(s) kept their own congestion control", self.sent.connections_left_alone)?;
         }
-        if self.sent.connections_open_before > 0 {
-            write!(f, "; {} connection(s) were open before: what they received did NOT yield", self.sent.connections_open_before)?;
+        for (verb, why) in [("received", &self.open_before_not_held_back), ("sent", &self.sent.open_before_not_held_back)] {
+            if let Some(why) = why {
+                write!(f, "; what connections {verb} that were open before did NOT yield: {why}")?;
+            }
         }
         match self.connections_left_alone {
             0 => Ok(()),
