@@ -6,25 +6,29 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// How many controls bpf/control.h has. An object of the sender's has one of them: the kernel's verifier follows no other, and there is room for
+/// How many controls bpf/control.h has. An object has one of them, in the form of its side: the kernel's verifier follows no other, and there is room for
 /// no other's state. A test compares the number.
 const CONTROLS: u32 = 5;
+/// Those that a receiver can run.
+const RECEIVERS: [u32; 2] = [1, 5];
 
 fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").context("OUT_DIR is not set: run through cargo")?);
     println!("cargo:rerun-if-changed=bpf");
-    bpf(&out, "receive", "receive", 1)?;
+    for control in RECEIVERS {
+        bpf(&out, "receive", control)?;
+    }
     for control in 1..=CONTROLS {
-        bpf(&out, "send", &format!("send_{control}"), control)?;
+        bpf(&out, "send", control)?;
     }
     Ok(())
 }
 
 /// No header of the build machine's kernel but its user-space interface is used: CO-RE relocates the rest at load time.
-fn bpf(out: &Path, program: &str, name: &str, control: u32) -> Result<()> {
+fn bpf(out: &Path, program: &str, control: u32) -> Result<()> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let libbpf = env::var("DEP_BPF_INCLUDE").context("DEP_BPF_INCLUDE is not set: libbpf-sys must be a dependency")?;
-    let object = out.join(format!("{name}.bpf.o"));
+    let object = out.join(format!("{program}_{control}.bpf.o"));
     let status = Command::new(&clang)
         .args([
             "-target",
@@ -37,6 +41,7 @@ fn bpf(out: &Path, program: &str, name: &str, control: u32) -> Result<()> {
             "-Werror",
             "-Wno-unused-function",
             &format!("-DALGORITHM={control}"),
+            &format!("-DCONTROL_RECEIVES={}", u32::from(program == "receive")),
             "-c",
             &format!("bpf/{program}.bpf.c"),
             "-I",

@@ -43,8 +43,8 @@ const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), override_usage = USAGE)]
 pub struct Args {
-    /// The control to yield by: `ledbat_pp-enhanced-burst` unless told otherwise, `ledbat_pp-enhanced`, `ledbat_pp-burst`, `ledbat_pp`; for
-    /// what is sent alone also `lowtide`, `ledbat`, `tcp_lp`, `tcp_nice` (docs/run.md)
+    /// The control to yield by: `ledbat_pp-enhanced-burst` unless told otherwise, `ledbat_pp-enhanced`, `ledbat_pp-burst`, `ledbat_pp`,
+    /// `lowtide`; for what is sent alone also `ledbat`, `tcp_lp`, `tcp_nice` (docs/run.md)
     #[arg(long, value_name = "NAME", value_parser = native::by_name)]
     cc: Option<&'static Profile>,
     /// The queueing delay that it aims at, such as `25ms`; by default the smaller of 60 ms and the base RTT, which yields to BBR too. A delay from

@@ -53,6 +53,7 @@ CONTROL_EVENT(on_mss, u32)                 // bytes: segments have another size,
 CONTROL_ANSWER(cwnd, 0)                    // the window in 2^-16 bytes
 CONTROL_ANSWER(ssthresh, CONTROL_NONE)     // the same; CONTROL_NONE: not set
 CONTROL_ANSWER(pacing_rate, 0)             // bytes/s; 0: pacing is the host's affair
+CONTROL_ANSWER(edge_step, 0)               // receiver: bytes by which the edge may outrun what arrives; 0: by what the window says
 CONTROL_ANSWER(phase, CONTROL_SLOW_START)  // enum control_phase
 CONTROL_ANSWER(base, CONTROL_NONE)         // ns: the delay of the path without queues
 CONTROL_ANSWER(queueing, CONTROL_NONE)     // ns

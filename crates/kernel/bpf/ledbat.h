@@ -106,6 +106,7 @@ INLINE u64 ledbat_target(const struct ledbat *c) { return c->target; }
 // What it has not: a threshold, a pace, states, slowdowns.
 INLINE u64 ledbat_ssthresh(const struct ledbat *c) { (void)c; return CONTROL_NONE; }
 INLINE u64 ledbat_pacing_rate(const struct ledbat *c) { (void)c; return 0; }
+INLINE u64 ledbat_edge_step(const struct ledbat *c) { (void)c; return 0; }
 INLINE u64 ledbat_phase(const struct ledbat *c) { (void)c; return CONTROL_AVOIDANCE; }
 INLINE u64 ledbat_slowdowns(const struct ledbat *c) { (void)c; return 0; }
 

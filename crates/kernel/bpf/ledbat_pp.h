@@ -384,6 +384,7 @@ INLINE u64 ledbat_pp_queueing(const struct ledbat_pp *c) { return delay_queueing
 INLINE u64 ledbat_pp_slowdowns(const struct ledbat_pp *c) { return c->slowdowns; }
 
 // It leaves pacing to its host.
+INLINE u64 ledbat_pp_edge_step(const struct ledbat_pp *c) { (void)c; return 0; }
 INLINE u64 ledbat_pp_pacing_rate(const struct ledbat_pp *c)
 {
 	(void)c;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Our own control in the form for a sender that paces (docs/algorithms/lowtide.md), bit for bit the twin of
+// Our own control (docs/algorithms/lowtide.md) for a sender that paces, and for a receive window; bit for bit the twin of
 // crates/cc/src/scavenger/lowtide.rs; lowtide/*.h stand for the files of the same names there. Knows no kernel, no clock, no packet.
 //
 // Bounds: windows < 2^40 bytes, delays < 2^34 ns, one acknowledgement <= 2^20 bytes; unsigned 64-bit division only.
@@ -22,6 +22,7 @@ INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 	c->floor.random = start->seed | 1;
 	c->floor.level = c->floor.met = c->floor.samples = c->floor.busy = 0;
 	lowtide_set_step(c, LOWTIDE_GROWING, 0, 0, 0);
+	lowtide_receiving_init(c);
 	c->window = 2 * c->signals.mss;
 	c->no_alarm_before = c->calm_step = c->saved = c->drain_until = 0;
 	c->state = LOWTIDE_START;
@@ -32,7 +33,7 @@ INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 INLINE int lowtide_is_sample(const struct lowtide *c, const struct control_ack *a)
 {
 	if (NOW_IS(c->state) == LOWTIDE_START || NOW_IS(c->state) == LOWTIDE_PROBE)
-		return !(a->acked <= c->signals.mss && c->window < 24 * c->signals.mss);
+		return lowtide_receives(&c->signals) || !(a->acked <= c->signals.mss && c->window < 24 * c->signals.mss);
 	return NOW_IS(c->state) != LOWTIDE_LAW || !lowtide_met_a_stall(&c->signals, a);
 }
 
@@ -41,15 +42,17 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 	struct lowtide_signals *s = &c->signals;
 	u64 rtt = a->rtt != CONTROL_NONE ? lowtide_clamp(a->rtt / 1000, 1, LOWTIDE_TIME_MAX) : 0;
 
+	if (lowtide_receives(s))
+		lowtide_note_arrival(c, a);
 	lowtide_observe(s, a, NOW_IS(c->state) == LOWTIDE_LAW && c->window > 8 * s->mss);
 	if (rtt) {
 		lowtide_take_base(s, rtt);
 		if (lowtide_is_sample(c, a))
-			lowtide_take_rtt(s, rtt);
+			lowtide_take_rtt(s, rtt, c->window);
 	}
 	if (!s->base)
 		return;
-	lowtide_measure_line(s, a, NOW_IS(c->state) == LOWTIDE_LAW);
+	lowtide_measure_line(s, NOW_IS(c->state) == LOWTIDE_LAW);
 	if (NOW_IS(c->state) == LOWTIDE_START || NOW_IS(c->state) == LOWTIDE_PROBE)
 		lowtide_grow(c, a);
 	else if (NOW_IS(c->state) == LOWTIDE_LAW)
@@ -60,6 +63,8 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 		lowtide_in_floor(c, a, rtt);
 	if (lowtide_round_over(s, a))
 		lowtide_on_round(c, a);
+	if (lowtide_receives(s))
+		lowtide_keep_to_what_is_used(c, a);
 }
 
 // A loss alone says nothing here: `lost` of acknowledgements counts them by round. A timeout leaves one segment (RFC 5681 3.1, RFC 6817 2.4.2),
@@ -73,8 +78,15 @@ INLINE void lowtide_on_congestion(struct lowtide *c, const struct control_conges
 	c->window = c->signals.mss;
 }
 
-// A pause and a spurious episode change nothing.
-INLINE void lowtide_on_restart(struct lowtide *c, const struct control_restart *r) { (void)c; (void)r; }
+// Data again after a pause: a receiver does not know what the line has now. A sender's own pace tells.
+INLINE void lowtide_on_restart(struct lowtide *c, const struct control_restart *r)
+{
+	(void)r;
+	if (lowtide_receives(&c->signals) && (NOW_IS(c->state) == LOWTIDE_LAW || NOW_IS(c->state) == LOWTIDE_DRAIN))
+		lowtide_begin_probe(c);
+}
+
+// A spurious episode changes nothing.
 INLINE void lowtide_on_undo(struct lowtide *c, u64 now) { (void)c; (void)now; }
 
 INLINE void lowtide_on_mss(struct lowtide *c, u32 mss) { lowtide_signals_on_mss(&c->signals, larger_u63(mss, 1)); }
@@ -94,6 +106,14 @@ INLINE u64 lowtide_pacing_rate(const struct lowtide *c)
 	if (NOW_IS(c->state) == LOWTIDE_FLOOR)
 		return 0;
 	return lowtide_rate_of(c->window, s->base ? s->base + s->queue : s->srtt) * 8 / 100 * percent / 8;
+}
+
+// Growth by doubling needs two segments for one that arrived.
+INLINE u64 lowtide_edge_step(const struct lowtide *c)
+{
+	if (!lowtide_receives(&c->signals))
+		return 0;
+	return NOW_IS(c->state) == LOWTIDE_START || NOW_IS(c->state) == LOWTIDE_PROBE ? 2 * c->signals.mss : c->signals.mss;
 }
 
 INLINE u64 lowtide_phase(const struct lowtide *c)

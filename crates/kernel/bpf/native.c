@@ -9,7 +9,7 @@
 
 // What a control shows of itself.
 struct lowtide_shown {
-	u64 cwnd, ssthresh, pacing_rate, base, queueing, target, slowdowns;
+	u64 cwnd, ssthresh, pacing_rate, base, queueing, target, slowdowns, edge_step;
 	u32 phase, pad;
 };
 
@@ -23,6 +23,7 @@ void lowtide_show(u32 algorithm, const union control *c, struct lowtide_shown *s
 	s->queueing = control_queueing(algorithm, c);
 	s->target = control_target(algorithm, c);
 	s->slowdowns = control_slowdowns(algorithm, c);
+	s->edge_step = control_edge_step(algorithm, c);
 	s->phase = control_phase(algorithm, c);
 }
 

@@ -59,7 +59,7 @@ INLINE void path_init(struct path *p, const struct rx *f, u64 now, const volatil
 {
 	struct control_start start = {};
 
-	start.now = now;
+	start.now = start.seed = now;
 	start.target = config->target;
 	start.least_target = PATH_MIN_TARGET_NS;
 	start.mss = p->mss = f->mss;
@@ -103,7 +103,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 {
 	u32 algorithm = config->algorithm;
 	struct control_ack a = {};
-	u64 queueing, slowdowns;
+	u64 queueing, slowdowns, step;
 
 	if (!p->known)
 		path_init(p, f, now, config);
@@ -117,6 +117,8 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 		p->srtt = path_smoothed(p->srtt, r->rtt);
 	a.now = now;
 	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);
+	step = control_edge_step(algorithm, &p->control);
+	a.lost = step && r->lost ? a.acked : 0;
 	a.ce = r->ce ? a.acked : 0;
 	a.rtt = r->rtt;
 	a.srtt = p->srtt;
@@ -127,7 +129,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	path_round(p, algorithm, r, now, a.prior_delivered, f->timestamps);
 	a.in_flight = larger_u63(p->used, p->used_before);
 	// Slow start would overshoot an unused window by two rounds' growth: there the last round does not count.
-	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
+	a.limited = p->limited | (p->limited_before && (step || control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE));
 	a.drained = path_drained(p, f, r->drained);
 	queueing = control_queueing(algorithm, &p->control);
 	if (queueing != CONTROL_NONE && queueing > control_target(algorithm, &p->control) && now > p->last_data)
@@ -141,6 +143,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	}
 	p->last_data = larger_u63(p->last_data, now);
 	f->flow_window = path_flow_window(p, algorithm, f);
+	f->step = control_edge_step(algorithm, &p->control);
 	f->srtt = p->srtt;
 }
 

@@ -2,8 +2,8 @@
 // One flow seen by its receiver (RFC 9840): the record of what was offered to the sender, RTT and loss from what arrives, and
 // the window field that never moves the right edge to the left. docs/algorithms/receiver.md. Knows no packet, no kernel, no control.
 //
-// Who writes what: egress (rx_send, under the socket's lock) writes `edge`, `ack_last`, `sending`, `whole`, `segs_out`, `gaps`, `first`, `head`,
-// `last` and the ring; ingress (everything else, which may run at the same time on another processor) writes all other fields.
+// Who writes what: egress (rx_send, under the socket's lock) writes `edge`, `ack_last`, `arrived_before`, `sending`, `whole`, `segs_out`, `gaps`,
+// `first`, `head`, `last` and the ring; ingress (everything else, which may run at the same time on another processor) writes all other fields.
 #ifndef LOWTIDE_RECEIVER_H
 #define LOWTIDE_RECEIVER_H
 
@@ -33,6 +33,9 @@ struct rx {
 	u32 highest, highest_tsval;        // RCV.HGH and TSV.HGH of RFC 9840: the highest byte received, and its segment's TSval
 	u32 recover;                       // a loss below this belongs to the last episode
 	u32 flow_window;                   // bytes this flow may have in flight
+	u32 step;                          // 0, or by how much more than what has arrived the edge may move on one ACK, then also across holes
+	u32 arrived, arrived_before;       // new bytes in all, and when the edge last moved by a step
+	u32 received;                      // what is in order, and the bytes held above holes
 	u32 mss, largest, most;            // segment size in use, the largest that arrived on the wire, the largest that we allowed the peer
 	u32 head, first;                   // records ever made, and the first that counts
 	u32 segs_out;                      // segments that the kernel had sent when we last saw one
@@ -94,6 +97,17 @@ INLINE void rx_resume(struct rx *f, u32 kernel)
 	f->first = f->head;
 }
 
+// What lies above a hole has left the path: the edge moves on, but never by a burst.
+INLINE u32 rx_step_to(struct rx *f, u32 ack)
+{
+	u32 arrived = NOW_IS(f->arrived), received = NOW_IS(f->received);
+	u32 most = (after(f->edge, ack) ? f->edge : ack) + (arrived - f->arrived_before) + f->step;
+	u32 want = (f->receiving && after(received, ack) ? received : ack) + f->flow_window;
+
+	f->arrived_before = arrived;
+	return after(want, most) ? most : want;
+}
+
 // The window field to send: at most the kernel's, zero only if that is, and no edge to the left of one sent.
 INLINE u16 rx_send(struct rx *f, const struct rx_out *o)
 {
@@ -114,6 +128,8 @@ INLINE u16 rx_send(struct rx *f, const struct rx_out *o)
 		// A duplicate ACK keeps its field: a changed window would not count as a duplicate.
 		u32 want = o->ack == f->ack_last && after(f->highest, o->ack) ? f->edge : o->ack + f->flow_window;
 
+		if (f->step)
+			want = rx_step_to(f, o->ack);
 		edge = after(want, f->edge) ? want : f->edge;
 		edge = after(edge, kernel) ? kernel : edge;
 		units = ((edge - o->ack) + (1U << f->ws) - 1) >> f->ws;
@@ -223,6 +239,8 @@ INLINE void rx_advance(struct rx *f, const struct rx_in *i, struct rx_report *r)
 {
 	u32 end = i->seq + i->len, from = i->seq;
 
+	if (!f->receiving || after(i->rcv_nxt, f->received))
+		f->received = i->rcv_nxt;
 	if (!f->receiving || not_before(i->rcv_nxt, f->highest)) {
 		f->highest = i->rcv_nxt;
 		f->hole = 0;
@@ -241,6 +259,8 @@ INLINE void rx_advance(struct rx *f, const struct rx_in *i, struct rx_report *r)
 	}
 	f->receiving = 1;
 	r->got = end - from;
+	f->received += r->got;
+	f->arrived += r->got;
 }
 
 // Two segments that one ACK released arrive as far apart as the bottleneck sent them.

@@ -162,6 +162,7 @@ INLINE u64 tcp_lp_phase(const struct tcp_lp *c)
 
 // What it has not: a pace, slowdowns.
 INLINE u64 tcp_lp_pacing_rate(const struct tcp_lp *c) { (void)c; return 0; }
+INLINE u64 tcp_lp_edge_step(const struct tcp_lp *c) { (void)c; return 0; }
 INLINE u64 tcp_lp_slowdowns(const struct tcp_lp *c) { (void)c; return 0; }
 
 #endif

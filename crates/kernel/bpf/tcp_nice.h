@@ -192,6 +192,7 @@ INLINE u64 tcp_nice_target(const struct tcp_nice *c)
 
 // What it has not: a pace, slowdowns.
 INLINE u64 tcp_nice_pacing_rate(const struct tcp_nice *c) { (void)c; return 0; }
+INLINE u64 tcp_nice_edge_step(const struct tcp_nice *c) { (void)c; return 0; }
 INLINE u64 tcp_nice_slowdowns(const struct tcp_nice *c) { (void)c; return 0; }
 
 #endif

@@ -18,8 +18,11 @@ use crate::open_before::OpenBefore;
 use crate::stats::{FlowSnapshot, Totals, Verified};
 use crate::wire;
 
-/// What clang made of bpf/receive.bpf.c.
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/receive.bpf.o")));
+/// What clang made of bpf/receive.bpf.c, by the number of its control in bpf/control.h.
+static OBJECTS: [(u32, &Aligned<[u8]>); 2] = [
+    (1, &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/receive_1.bpf.o")))),
+    (5, &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/receive_5.bpf.o")))),
+];
 
 /// An ELF file in memory is read through its structs.
 #[repr(C, align(8))]
@@ -140,7 +143,10 @@ pub(crate) fn verified(object: &Object) -> Vec<Verified> {
 
 /// The object in the kernel, attached to nothing; for `check`, with every program, also those that are not for this kernel.
 pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
-    let mut open = open("lowtide", &OBJECT.0)?;
+    let (_, profile) = config.choice.receiving();
+    let object = OBJECTS.iter().find(|(number, _)| *number == profile.number);
+    let (_, object) = object.ok_or_else(|| anyhow!("no BPF object receives by `{}`", profile.name))?;
+    let mut open = open("lowtide", &object.0)?;
     configure(&mut open, config)?;
     for mut program in open.progs_mut() {
         let wanted = match program.name().to_str() {

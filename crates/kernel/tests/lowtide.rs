@@ -1,11 +1,11 @@
-//! bpf/lowtide.h against its reference in `cc`, bit for bit: window, pace, state and delays after each event of ten thousand random lives on a
-//! line that others use, too.
+//! bpf/lowtide.h against its reference in `cc`, bit for bit: window, pace, step of the edge, state and delays after each event of ten thousand
+//! random lives on a line that others use, too; in the form for a sender and in that of a receive window.
 
 mod shared {
     pub mod cause;
 }
 
-use lowtide_cc::{Ack, Cause, Congestion, Controller, Params, RateSample, Span, Start, Time, registry};
+use lowtide_cc::{Ack, Cause, Congestion, Controller, Params, RateSample, Restart, Span, Start, Time, registry};
 use lowtide_kernel::Phase;
 use lowtide_kernel::native::{self, CONTROLS, Control, UNKNOWN};
 use rand::rngs::SmallRng;
@@ -17,6 +17,7 @@ const MS: u64 = 1_000_000;
 /// The same flow twice, and the line it is on: what is sent stands in a queue, of others as well.
 struct Life {
     rng: SmallRng,
+    receiver: bool,
     reference: Box<dyn Controller>,
     kernel: Control,
     mss: u64,
@@ -33,17 +34,18 @@ struct Life {
 }
 
 impl Life {
-    fn new(seed: u64) -> Life {
+    fn new(seed: u64, receiver: bool) -> Life {
         let mut rng = SmallRng::seed_from_u64(seed);
         let (mss, now, drawn) = (rng.random_range(500..9000u32), rng.random_range(0..u64::MAX / 1_000_000), rng.random());
         let start = Start { mss, now: Time::from_nanos(now), seed: drawn, ..Start::default() };
-        let reference = registry::by_name("lowtide").expect("it has one").build(&Params::default(), &start).expect("it builds");
+        let params = Params::from_toml(&format!("receiver = {receiver}")).expect("it is TOML");
+        let reference = registry::by_name("lowtide").expect("it has one").build(&params, &start).expect("it builds");
         let (number, _) = CONTROLS.iter().find(|(_, name)| *name == "lowtide").expect("control.h has it");
-        let kernel = Control::new(*number, &native::Start { mss, now, seed: drawn, ..native::Start::default() });
+        let kernel = Control::new(*number, &native::Start { mss, now, seed: drawn, receiver, ..native::Start::default() });
         let line = 1 << rng.random_range(14..28u32);
         let base = rng.random_range(MS / 2..300 * MS);
         let mss = u64::from(mss);
-        Life { rng, reference, kernel, mss, now, base, line, others: 0, rival: 0, delivered: 0, srtt: 0, states: [0; 5] }
+        Life { rng, receiver, reference, kernel, mss, now, base, line, others: 0, rival: 0, delivered: 0, srtt: 0, states: [0; 5] }
     }
 
     /// An acknowledgement of what the line carried since the last one.
@@ -61,6 +63,14 @@ impl Life {
         self.delivered += acked;
         self.srtt = if self.srtt == 0 { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
         let sampled = self.rng.random_range(0..20) > 0;
+        let rate = (sampled && !self.receiver).then(|| RateSample {
+            delivered: rate * (rtt / 1000) / 1_000_000,
+            interval: Span::from_nanos(rtt),
+            ..RateSample::default()
+        });
+        // A receiver counts rounds by the time at which it permitted what arrives.
+        let (delivered, prior_delivered) =
+            if self.receiver { (self.now, self.now.saturating_sub(rtt)) } else { (self.delivered, self.delivered.saturating_sub(flight)) };
         let ack = Ack {
             now: Time::from_nanos(self.now),
             acked,
@@ -69,14 +79,10 @@ impl Life {
             in_flight: flight,
             rtt: sampled.then(|| Span::from_nanos(rtt)),
             srtt: Span::from_nanos(self.srtt),
-            delivered: self.delivered,
-            prior_delivered: self.delivered.saturating_sub(flight),
-            rate: sampled.then(|| RateSample {
-                delivered: rate * (rtt / 1000) / 1_000_000,
-                interval: Span::from_nanos(rtt),
-                ..RateSample::default()
-            }),
-            cwnd_limited: true,
+            delivered,
+            prior_delivered,
+            rate,
+            cwnd_limited: !self.receiver || self.rng.random_range(0..30) > 0,
             ..Ack::default()
         };
         self.reference.on_ack(&ack);
@@ -92,7 +98,7 @@ impl Life {
             prior_delivered: ack.prior_delivered,
             rate_delivered: ack.rate.map_or(0, |r| r.delivered),
             rate_interval: ack.rate.map_or(0, |r| r.interval.nanos()),
-            limited: true,
+            limited: ack.cwnd_limited,
             ..native::Ack::default()
         });
     }
@@ -119,6 +125,12 @@ impl Life {
                 self.reference.on_congestion(&event);
                 self.kernel.on_congestion(&native::Congestion { now, in_flight: 0, lost: self.mss, srtt, cause: cause::native(cause) });
             }
+            17 if self.receiver => {
+                let (now, rto) = (self.now, 2 * self.srtt);
+                let (idle, ns) = (2 * rto, Span::from_nanos);
+                self.reference.on_restart(&Restart { now: Time::from_nanos(now), idle: ns(idle), rto: ns(rto) });
+                self.kernel.on_restart(&native::Restart { now, idle, rto });
+            }
             _ => {}
         }
         self.others = self.others.min(self.line / 10 * 9);
@@ -137,16 +149,17 @@ impl Life {
         self.states[at] += 1;
         assert_eq!((name, shown.cwnd), (wanted.phase, self.reference.cwnd() << 16), "{what}");
         assert_eq!(shown.pacing_rate, self.reference.pacing_rate().map_or(0, |rate| rate.bps() / 8), "{what}");
+        assert_eq!(shown.edge_step, self.reference.edge_step().unwrap_or(0), "{what}");
         let delay = |ns| (ns != UNKNOWN).then(|| Span::from_nanos(ns));
         assert_eq!((delay(shown.base), delay(shown.queueing)), (wanted.base_delay, wanted.queueing_delay), "{what}");
     }
 }
 
-#[test]
-fn it_does_what_its_reference_does_bit_for_bit_in_ten_thousand_lives() {
+/// How often each state was compared.
+fn live(lives: u64, receiver: bool) -> [u64; 5] {
     let mut states = [0; 5];
-    for seed in 0..10_000 {
-        let mut life = Life::new(seed);
+    for seed in 0..lives {
+        let mut life = Life::new(seed, receiver);
         let events = life.rng.random_range(100..1000);
         for n in 0..events {
             life.ack();
@@ -155,5 +168,17 @@ fn it_does_what_its_reference_does_bit_for_bit_in_ten_thousand_lives() {
         }
         states.iter_mut().zip(life.states).for_each(|(all, one)| *all += one);
     }
+    states
+}
+
+#[test]
+fn a_sender_does_what_its_reference_does_bit_for_bit_in_ten_thousand_lives() {
+    let states = live(10_000, false);
+    assert!(states.iter().all(|&n| n > 20_000), "{states:?}: every state must be among what is compared");
+}
+
+#[test]
+fn a_receiver_does_what_its_reference_does_bit_for_bit_in_ten_thousand_lives() {
+    let states = live(10_000, true);
     assert!(states.iter().all(|&n| n > 20_000), "{states:?}: every state must be among what is compared");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lowtide_kernel::check::{Bench, sending_verified};
-use lowtide_kernel::native::SENDERS;
+use lowtide_kernel::native::{Profile, SENDERS, by_name};
 use lowtide_kernel::{Choice, Config};
 use lowtide_testing::skip;
 use rand::rngs::SmallRng;
@@ -127,16 +127,24 @@ fn the_verifier_follows_no_program_further_than_its_bound() {
     }
 }
 
+fn named(profile: &'static Profile) -> Config {
+    let choice = Choice::new(Some(profile), None).expect("it aims at what its source says");
+    Config { choice, ..Config::default() }
+}
+
 /// The same of the controls that a user may name.
 #[test]
 fn the_verifier_follows_no_control_further_than_its_bound() {
     let Some(_) = bench() else { return };
-    for (profile, most) in SENDERS.iter().zip([30_000, 18_000, 18_000, 100_000]) {
-        let choice = Choice::new(Some(profile), None).expect("it aims at what its source says");
-        let programs = sending_verified(&Config { choice, ..Config::default() }).unwrap_or_else(|e| panic!("{}: {e:#}", profile.name));
+    let lowtide = by_name("lowtide").expect("it is there");
+    for (profile, most) in SENDERS.iter().chain([lowtide]).zip([30_000, 18_000, 18_000, 100_000]) {
+        let programs = sending_verified(&named(profile)).unwrap_or_else(|e| panic!("{}: {e:#}", profile.name));
         let followed: u32 = programs.iter().map(|p| p.followed).sum();
-        assert!((1..=most).contains(&followed), "{}: {followed}, more than {most}", profile.name);
+        assert!((1..=most).contains(&followed), "{}: {followed}, more than {most}: {programs:?}", profile.name);
     }
+    let receiving = Bench::load(&named(lowtide)).unwrap_or_else(|e| panic!("{}: {e:#}", lowtide.name)).verified();
+    let followed = receiving.iter().find(|p| p.name == "receive").map(|p| p.followed);
+    assert!(followed.is_some_and(|n| (1..=100_000).contains(&n)), "lowtide's receiver: {receiving:?}");
 }
 
 fn sum(bytes: &[u8]) -> u32 {

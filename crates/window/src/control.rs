@@ -151,6 +151,8 @@ pub struct Shown {
     pub target: u64,
     /// How many it has begun.
     pub slowdowns: u64,
+    /// At a receiver, bytes by which the edge may outrun what arrives; zero: the edge goes by the window alone.
+    pub edge_step: u64,
     pub(crate) phase: u32,
 }
 

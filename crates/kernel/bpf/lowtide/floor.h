@@ -4,7 +4,7 @@
 #ifndef LOWTIDE_LOWTIDE_FLOOR_H
 #define LOWTIDE_LOWTIDE_FLOOR_H
 
-#include "state.h"
+#include "receiver.h"
 
 #define LOWTIDE_SAMPLES 4                  // that a first visit takes; relapses take 2, 4, 8 times as many
 #define LOWTIDE_LEVELS 8                   // relapses beyond this change nothing
@@ -34,7 +34,7 @@ INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, i
 	f->arrived = 0;
 	f->least = LOWTIDE_NONE;
 	f->most = 0;
-	f->mark = a->delivered + a->in_flight;
+	f->mark = lowtide_mark(s, a);
 	// Up to half more at random: two of ours that left together must not come back together.
 	hold = (larger_u63(10 * s->base, LOWTIDE_HOLD_LEAST) << (f->level & 15)) / 1024 * (1024 + f->random % 512);
 	f->hold_until = s->now + lesser_u63(hold, larger_u63(LOWTIDE_HOLD_MOST, 10 * s->base));
@@ -51,6 +51,8 @@ INLINE u64 lowtide_floor_window(const struct lowtide *c)
 	const struct lowtide_signals *s = &c->signals;
 	u64 most = s->mss * 9 / 10;
 
+	if (lowtide_receives(s)) // The own delayed acknowledgement (RFC 9293 3.8.6.3) spaces lone segments.
+		return s->mss;
 	if (c->floor.level == 0 && c->floor.samples < LOWTIDE_SAMPLES)
 		return most;
 	return lowtide_clamp(lowtide_bytes_in(lowtide_line_rate(s), s->srtt) / 1000 * (c->floor.uneven & 1 ? 12 : 24), lesser_u63(s->mss / 100, most), most);
@@ -69,6 +71,9 @@ INLINE int lowtide_line_is_slower(const struct lowtide *c, u64 rate)
 		return 0;
 	delay = lowtide_less(c->floor.least, s->base) << 8;
 	spread = (c->floor.most - c->floor.least) << 8;
+	if (lowtide_receives(s)) // A lone segment: r - 1 packets' times on a slow line.
+		return delay + 333 * s->serialisation > r * s->serialisation && delay + 128 * s->serialisation < r * s->serialisation &&
+		       spread < 38 * s->serialisation;
 	// Between 1.5 r - 0.7 and 2 r - 0.3 packets' times, and within 0.3.
 	return delay > (r * 3 / 2 - 179) * s->serialisation && delay < (2 * r - 77) * s->serialisation && spread < 77 * s->serialisation;
 }
@@ -138,6 +143,8 @@ INLINE void lowtide_leave_floor(struct lowtide *c)
 		lowtide_join_a_friend(c);
 		return;
 	}
+	if (lowtide_receives(s))
+		lowtide_validated(c);
 	f->met = f->met && !nobody;
 	f->doubted = doubt && !is_free;
 	lowtide_begin_probe(c);
@@ -160,9 +167,9 @@ INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64
 	u32 busy, uneven;
 	int pair;
 
-	if (a->prior_delivered < f->mark)
+	if (a->prior_delivered < f->mark + lowtide_receives(&c->signals))
 		return;
-	pair = lowtide_completes_a_pair(c, a);
+	pair = lowtide_receives(&c->signals) ? 1 : lowtide_completes_a_pair(c, a);
 	if (pair) {
 		f->pairs += f->pairs < 0xffffffffU;
 		f->least = lesser_u64(f->least, rtt);

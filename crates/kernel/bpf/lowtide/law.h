@@ -89,12 +89,12 @@ INLINE void lowtide_drain(struct lowtide *c)
 }
 
 // W += (alpha min(1, (T/q)^2) - W q / (base + q)) / 2: at the fixed point alpha bytes of the queue are ours, whatever the round trip.
-INLINE void lowtide_steer(struct lowtide *c, const struct control_ack *a, const struct lowtide_round *seen)
+INLINE void lowtide_steer(struct lowtide *c, const struct lowtide_round *seen)
 {
 	struct lowtide_signals *s = &c->signals;
 	u64 share, wanted, held;
 
-	if (seen->lost * 25 > lowtide_less(a->delivered, seen->delivered)) // More than 4 % is no random loss.
+	if (seen->lost * 25 > lowtide_less(s->total, seen->total)) // More than 4 % is no random loss.
 		lowtide_set_window(c, c->window / 20 * 17);
 	share = lowtide_share_of_queue(s, s->smooth_rate);
 	wanted = s->queue > s->knee ? share * s->knee / s->queue * s->knee / s->queue : share;
@@ -105,15 +105,30 @@ INLINE void lowtide_steer(struct lowtide *c, const struct control_ack *a, const 
 		lowtide_drain(c);
 }
 
+// A late-comer beside somebody who fills a small buffer takes his queue for the path; only losses tell. The floor shows who is there.
+INLINE void lowtide_validate(struct lowtide *c, const struct control_ack *a)
+{
+	lowtide_yield_line(c, a, 0);
+	c->floor.level = larger_u63(c->floor.level, 1);
+	c->receiving.validating = 1;
+}
+
 // Once a round.
 INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 {
 	struct lowtide_signals *s = &c->signals;
-	int in_law = NOW_IS(c->state) == LOWTIDE_LAW, paused, managed, may_yield;
+	int in_law = NOW_IS(c->state) == LOWTIDE_LAW, steady = in_law && c->window > 6 * s->mss, paused, managed, may_yield;
 	struct lowtide_round seen;
+	u64 hole = 0;
 
-	lowtide_end_round(s, a, in_law && c->window > 6 * s->mss, &seen);
-	paused = seen.longest_gap > larger_u63(10000, s->queue / 2) && c->window > 8 * s->mss && c->pauses < 2;
+	if (lowtide_receives(s) && steady)
+		steady = lowtide_gaps_are_the_lines(c);
+	lowtide_end_round(s, a, steady, &seen);
+	if (lowtide_receives(s)) {
+		lowtide_refine_queue(c);
+		hole = lowtide_usual_hole(c, &seen);
+	}
+	paused = seen.longest_gap > larger_u63(10000 + hole, s->queue / 2) && c->window > 8 * s->mss && c->pauses < 2;
 	c->pauses = paused ? c->pauses + 1 : 0;
 	if (!in_law || paused)
 		return;
@@ -123,8 +138,10 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	managed = seen.marked || (seen.lost > 0 && s->queue * 2 > s->knee * 3);
 	if (managed && may_yield)
 		lowtide_yield_line(c, a, 0);
+	else if (lowtide_receives(s) && may_yield && seen.lost > 0 && lowtide_wants_to_validate(c))
+		lowtide_validate(c, a);
 	else if (s->queue <= s->alarm)
-		lowtide_steer(c, a, &seen);
+		lowtide_steer(c, &seen);
 	else if (may_yield)
 		lowtide_raise_alarm(c, a);
 	else // Our own growth may have built it.

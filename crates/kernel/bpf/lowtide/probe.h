@@ -30,18 +30,19 @@ INLINE void lowtide_begin_probe(struct lowtide *c)
 
 	c->state = LOWTIDE_PROBE;
 	lowtide_set_step(c, LOWTIDE_GROWING, 0, 0, 0);
-	lowtide_set_window(c, larger_u63(empty ? lowtide_probe_cap(c) / 4 : 0, 4 * c->signals.mss));
+	// A receive window does not pace: its probes always begin small.
+	lowtide_set_window(c, larger_u63(empty && !lowtide_receives(&c->signals) ? lowtide_probe_cap(c) / 4 : 0, 4 * c->signals.mss));
 	lowtide_forget_rate(&c->signals);
 }
 
 INLINE void lowtide_measure(struct lowtide *c, u64 step, const struct control_ack *a)
 {
-	lowtide_set_step(c, step, a->delivered + a->in_flight, a->delivered, c->signals.now);
+	lowtide_set_step(c, step, lowtide_mark(&c->signals, a), c->signals.total, c->signals.now);
 }
 
-INLINE u64 lowtide_measured(const struct lowtide *c, const struct control_ack *a)
+INLINE u64 lowtide_measured(const struct lowtide *c)
 {
-	return lowtide_rate_of(a->delivered - c->probe.delivered, lowtide_less(c->signals.now, c->probe.since));
+	return lowtide_rate_of(c->signals.total - c->probe.delivered, lowtide_less(c->signals.now, c->probe.since));
 }
 
 // The first queue of a connection is taken for its own.
@@ -78,11 +79,16 @@ INLINE void lowtide_judge(struct lowtide *c, const struct control_ack *a, u64 ra
 INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 {
 	struct lowtide_signals *s = &c->signals;
-	int probing = NOW_IS(c->state) == LOWTIDE_PROBE, somebody, careful;
+	int probing = NOW_IS(c->state) == LOWTIDE_PROBE, lost, somebody, careful, slow;
 	u64 most = LOWTIDE_QUEUE_ENDS + 2 * lowtide_jitter(s) + (probing ? s->knee / 2 : 0), queue, cap;
 
-	queue = c->window < 8 * s->mss ? lowtide_queue_of_last(s, 2) : lowtide_queue_of_last(s, 4);
-	somebody = queue > larger_u63(most, s->serialisation * 6 / 5) || (a->lost > 0 && queue > most / 2) || (probing && a->ce > 0);
+	if (lowtide_receives(s))
+		queue = lowtide_queue_of_two_rounds(s);
+	else
+		queue = c->window < 8 * s->mss ? lowtide_queue_of_last(s, 2) : lowtide_queue_of_last(s, 4);
+	// A server that is held back by its own control, not by our window, shows no queue of ours: its losses end growth, too.
+	lost = a->lost > 0 && (queue > most / 2 || (lowtide_receives(s) && !probing));
+	somebody = queue > larger_u63(most, s->serialisation * 6 / 5) || lost || (probing && a->ce > 0);
 	if (somebody && probing) {
 		lowtide_measure(c, LOWTIDE_JUDGING, a);
 		return;
@@ -91,13 +97,16 @@ INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 		lowtide_end_start(c);
 		return;
 	}
+	if (lowtide_receives(s) && !a->limited)
+		return;
 	if (!probing) {
-		lowtide_set_window(c, c->window + a->acked);
+		slow = lowtide_receives(s) && c->window * s->serialisation > s->mss * s->base / 2;
+		lowtide_set_window(c, c->window + (slow ? a->acked / 4 : a->acked));
 		return;
 	}
 	cap = lowtide_probe_cap(c);
 	// Where somebody was met before, a small step builds a small queue: doubling would cost them two reductions.
-	careful = (c->floor.met || c->floor.level > 0) && c->window * 2 > cap;
+	careful = (c->floor.met || c->floor.level > 0 || lowtide_receives(s)) && c->window * 2 > cap;
 	lowtide_set_window(c, c->window + (careful ? a->acked / 4 : a->acked));
 	if (c->window >= cap) {
 		lowtide_set_window(c, cap);
@@ -120,7 +129,7 @@ INLINE void lowtide_grow(struct lowtide *c, const struct control_ack *a)
 		lowtide_measure(c, LOWTIDE_MEASURING, a);
 		return;
 	}
-	rate = lowtide_measured(c, a);
+	rate = lowtide_measured(c);
 	line = lowtide_line_rate(&c->signals);
 	if (c->probe.step == LOWTIDE_MEASURING && rate > line / 100 * 79) {
 		lowtide_enter_law(c, line); // All that was sent came through: the line is what it was.

@@ -19,6 +19,7 @@
 // What the running round has seen.
 struct lowtide_round {
 	u64 since, delivered, least_rtt, lost, marked, longest_gap;
+	u64 total;                         // bytes that had arrived when it began
 };
 
 // Times in us, rates in bytes a second.
@@ -29,7 +30,11 @@ struct lowtide_signals {
 	u64 queue, rate;
 	u64 smooth_rate;                   // 0: not yet measured
 	u64 drained;                       // the least RTT since it was last reset
+	u64 total;                         // bytes that have arrived in all
 	struct lowtide_round round;
+	u64 receiver;                      // the form of a receive window: positions are of edges, and arrivals come in trains
+	u64 least_before;                  // receiver: the least RTT of the round before
+	u64 bin_least, bin_count;          // receiver: of the samples that make the next one of `recent`
 	u64 serialisation, knee, alarm, gap;
 	u64 line[2], bucket_since, window_since, window_delivered;
 	u64 sample_delivered, sample_interval;
@@ -39,10 +44,22 @@ struct lowtide_signals {
 	u64 next_stall;                    // the next silence from then on may be taken for a pause of the line
 };
 
-INLINE void lowtide_new_round(struct lowtide_round *r, u64 since, u64 delivered)
+// Whether it is a receiver's. An object of the kernel's has one form, to which the verifier is spared the other; elsewhere a flow says which it has.
+INLINE int lowtide_receives(const struct lowtide_signals *s)
+{
+#ifdef CONTROL_RECEIVES
+	(void)s;
+	return CONTROL_RECEIVES;
+#else
+	return s->receiver;
+#endif
+}
+
+INLINE void lowtide_new_round(struct lowtide_round *r, u64 since, u64 delivered, u64 total)
 {
 	r->since = since;
 	r->delivered = delivered;
+	r->total = total;
 	r->least_rtt = LOWTIDE_NONE;
 	r->lost = r->marked = r->longest_gap = 0;
 }
@@ -80,8 +97,10 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	s->now = s->base_seen = s->bucket_since = s->window_since = s->last_ack = start->now / 1000;
 	s->srtt = 100000;
 	s->base = s->queue = s->rate = s->smooth_rate = s->gap = 0;
-	s->drained = s->dispersion[0] = s->dispersion[1] = LOWTIDE_NONE;
-	lowtide_new_round(&s->round, s->now, 0);
+	s->drained = s->dispersion[0] = s->dispersion[1] = s->least_before = s->bin_least = LOWTIDE_NONE;
+	s->receiver = start->receiver;
+	s->total = s->bin_count = 0;
+	lowtide_new_round(&s->round, s->now, 0, 0);
 	s->line[0] = s->line[1] = s->window_delivered = s->sample_delivered = s->sample_interval = 0;
 	for (int i = 0; i < LOWTIDE_RECENT; i++)
 		s->recent[i] = LOWTIDE_NONE;
@@ -133,8 +152,23 @@ INLINE u64 lowtide_free(const struct lowtide_signals *s) { return LOWTIDE_FREE +
 INLINE void lowtide_forget_rate(struct lowtide_signals *s)
 {
 	s->rate = s->samples = 0;
-	s->round.least_rtt = LOWTIDE_NONE;
+	s->round.least_rtt = s->least_before = s->bin_least = LOWTIDE_NONE;
+	s->bin_count = 0;
 	s->sample_delivered = s->sample_interval = 0;
+}
+
+// What is sent from now on has this in `prior_delivered`, or more.
+INLINE u64 lowtide_mark(const struct lowtide_signals *s, const struct control_ack *a)
+{
+	return lowtide_receives(s) ? a->delivered : a->delivered + a->in_flight;
+}
+
+// The least queue of this round and the one before; 0 before there are samples.
+INLINE u64 lowtide_queue_of_two_rounds(const struct lowtide_signals *s)
+{
+	u64 least = lesser_u64(s->round.least_rtt, s->least_before);
+
+	return least == LOWTIDE_NONE ? 0 : lowtide_less(least, s->base);
 }
 
 // The second smallest is kept: the smallest may be an accident of acknowledgements that were sent together.
@@ -154,16 +188,19 @@ INLINE void lowtide_take_dispersion(struct lowtide_signals *s, u64 time)
 // What every acknowledgement tells, whatever the state: times, gaps, losses.
 INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack *a, int steady)
 {
-	u64 gap;
+	u64 gap, hole;
 
 	s->now = a->now / 1000;
+	s->total = lowtide_receives(s) ? s->total + a->acked : a->delivered;
 	s->srtt = lowtide_clamp(a->srtt / 1000, 100, LOWTIDE_TIME_MAX);
 	gap = lowtide_less(s->now, s->last_ack);
 	s->last_ack = s->now;
 	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0)
 		lowtide_take_dispersion(s, gap * s->mss / a->acked);
-	if (steady && gap > LOWTIDE_STALL + 4 * s->gap && s->now >= s->next_stall) {
-		s->stall_until = a->delivered + a->in_flight;
+	// A window's trains leave a hole in each round trip.
+	hole = lowtide_receives(s) ? s->base / 5 * 2 : 0;
+	if (steady && gap > larger_u63(LOWTIDE_STALL + 4 * s->gap, hole) && s->now >= s->next_stall) {
+		s->stall_until = lowtide_mark(s, a);
 		// A burst of somebody else's, once a round trip, looks the same.
 		s->next_stall = s->now + larger_u63(LOWTIDE_STALL_APART, 8 * s->srtt);
 	}
@@ -194,11 +231,20 @@ INLINE void lowtide_take_base(struct lowtide_signals *s, u64 rtt)
 // Whether packets of this acknowledgement were under way during a pause of the line.
 INLINE int lowtide_met_a_stall(const struct lowtide_signals *s, const struct control_ack *a) { return a->prior_delivered < s->stall_until; }
 
-// A sample of the queue.
-INLINE void lowtide_take_rtt(struct lowtide_signals *s, u64 rtt)
+// A sample of the queue; behind a receive window one is one of the last eight only as the least of a 32nd of `window`.
+INLINE void lowtide_take_rtt(struct lowtide_signals *s, u64 rtt, u64 window)
 {
 	s->round.least_rtt = lesser_u64(s->round.least_rtt, rtt);
 	s->drained = lesser_u64(s->drained, rtt);
+	if (lowtide_receives(s)) {
+		s->bin_least = lesser_u64(s->bin_least, rtt);
+		s->bin_count++;
+		if (s->bin_count * 32 * s->mss < window)
+			return;
+		rtt = s->bin_least;
+		s->bin_least = LOWTIDE_NONE;
+		s->bin_count = 0;
+	}
 	for (int i = LOWTIDE_RECENT - 1; i > 0; i--)
 		s->recent[i] = s->recent[i - 1];
 	s->recent[0] = rtt;
@@ -206,15 +252,15 @@ INLINE void lowtide_take_rtt(struct lowtide_signals *s, u64 rtt)
 }
 
 // Measures the line's rate while `law` runs, over windows of at least LOWTIDE_RATE_WINDOW and an RTT.
-INLINE void lowtide_measure_line(struct lowtide_signals *s, const struct control_ack *a, int law)
+INLINE void lowtide_measure_line(struct lowtide_signals *s, int law)
 {
 	u64 lasted = lowtide_less(s->now, s->window_since), rate;
 
 	if (lasted < larger_u63(s->srtt, LOWTIDE_RATE_WINDOW))
 		return;
-	rate = lowtide_rate_of(a->delivered - s->window_delivered, lasted);
+	rate = lowtide_rate_of(s->total - s->window_delivered, lasted);
 	s->window_since = s->now;
-	s->window_delivered = a->delivered;
+	s->window_delivered = s->total;
 	if (!law)
 		return;
 	s->line[1] = larger_u63(s->line[1], rate);
@@ -234,9 +280,9 @@ INLINE int lowtide_round_over(const struct lowtide_signals *s, const struct cont
 }
 
 // Delivered per second since the round began.
-INLINE u64 lowtide_rate_in_round(const struct lowtide_signals *s, const struct control_ack *a)
+INLINE u64 lowtide_rate_in_round(const struct lowtide_signals *s)
 {
-	return lowtide_rate_of(a->delivered - s->round.delivered, lowtide_less(s->now, s->round.since));
+	return lowtide_rate_of(s->total - s->round.total, lowtide_less(s->now, s->round.since));
 }
 
 // Learns the silences of a line that aggregates: while we have the whole of it nobody else can have caused them.
@@ -258,12 +304,13 @@ INLINE void lowtide_learn_jitter(struct lowtide_signals *s, u64 longest)
 INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ack *a, int steady, struct lowtide_round *seen)
 {
 	*seen = s->round;
-	s->rate = lowtide_rate_in_round(s, a);
+	s->rate = lowtide_rate_in_round(s);
 	if (seen->least_rtt < LOWTIDE_NONE)
 		s->queue = lowtide_less(seen->least_rtt, s->base);
 	if (steady)
 		lowtide_learn_jitter(s, seen->longest_gap);
-	lowtide_new_round(&s->round, s->now, a->delivered);
+	s->least_before = seen->least_rtt;
+	lowtide_new_round(&s->round, s->now, a->delivered, s->total);
 }
 
 // After a drain that did not reach the base: the path may have become longer, by at most 0.2 ms a time, lest a standing queue of others' be

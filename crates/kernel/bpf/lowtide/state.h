@@ -7,6 +7,7 @@
 #include "signals.h"
 
 #define LOWTIDE_QUEUES 8                   // samples of a visit to the floor
+#define LOWTIDE_LEAST 8                    // samples of a round that a receiver keeps, a quarter of those it takes
 
 enum lowtide_state { LOWTIDE_START, LOWTIDE_LAW, LOWTIDE_DRAIN, LOWTIDE_FLOOR, LOWTIDE_PROBE };
 enum lowtide_step { LOWTIDE_GROWING, LOWTIDE_JUDGING, LOWTIDE_FILLING, LOWTIDE_MEASURING };
@@ -30,6 +31,16 @@ struct lowtide_probe {
 	u64 mark, delivered, since;
 };
 
+// What only the form of a receive window knows; lowtide/receiver.h. Times in us.
+struct lowtide_receiving {
+	u64 least[LOWTIDE_LEAST];          // of the round's samples, the smallest first
+	u64 taken, skip;                   // samples of the round, and how many follow that are none
+	u64 gaps;                          // silences of the round that are longer than the line's own
+	u64 last_arrival;
+	u64 hole;                          // the usual longest silence of a round
+	u64 validate_from, validate_every, validating;
+};
+
 // Windows in bytes, times in us, rates in bytes a second.
 struct lowtide {
 	struct lowtide_signals signals;
@@ -38,6 +49,7 @@ struct lowtide {
 	u64 window, no_alarm_before, calm_step, saved, drain_until;
 	u32 state, calm, pauses;
 	u32 yields;                        // visits to the floor, for people
+	struct lowtide_receiving receiving;
 };
 
 INLINE void lowtide_set_window(struct lowtide *c, u64 bytes)

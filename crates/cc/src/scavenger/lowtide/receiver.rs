@@ -7,8 +7,9 @@ use super::{Lowtide, State};
 use crate::controller::Start;
 use crate::events::Ack;
 
-/// Samples of a round that its quantile is taken of.
-const SAMPLES: usize = 64;
+/// Samples of a round that its quantile is taken of, and those that are kept: the smallest quarter.
+const SAMPLES: usize = 32;
+const LEAST: usize = SAMPLES / 4;
 /// A quarter of the samples may be this much above the least before that counts: what the host's own trains build.
 const TRAIN: u64 = 1_200;
 /// A loss sends to the floor again after this at first, and at most.
@@ -20,9 +21,11 @@ const HOLE_MOST: u64 = 100_000;
 /// See the module. Times in µs.
 #[derive(Debug)]
 pub struct Receiving {
-    samples: [u64; SAMPLES],
+    /// The smallest first.
+    least: [u64; LEAST],
     taken: usize,
-    seen: u64,
+    /// Samples that follow and are not taken.
+    skip: u64,
     /// Silences of the round that are longer than the line's own.
     gaps: u32,
     last_arrival: u64,
@@ -33,13 +36,22 @@ pub struct Receiving {
     validating: bool,
 }
 
+impl Receiving {
+    /// Puts a sample among the smallest.
+    fn keep(&mut self, mut sample: u64) {
+        for least in &mut self.least {
+            (*least, sample) = ((*least).min(sample), (*least).max(sample));
+        }
+    }
+}
+
 impl Lowtide {
     pub(super) fn become_receiver(&mut self, start: &Start) {
         self.signals.receiver = true;
         self.receiving = Some(Box::new(Receiving {
-            samples: [0; SAMPLES],
+            least: [u64::MAX; LEAST],
             taken: 0,
-            seen: 0,
+            skip: 0,
             gaps: 0,
             last_arrival: start.now.nanos() / 1000,
             hole: 0,
@@ -56,15 +68,15 @@ impl Lowtide {
         let gap = now.saturating_sub(receiving.last_arrival);
         receiving.last_arrival = now;
         receiving.gaps += u32::from(gap > 1_000.max(6 * self.signals.serialisation));
-        if let Some(rtt) = ack.rtt
-            && self.state == State::Law
-        {
-            receiving.seen += 1;
-            let every = (self.window / (48 * self.signals.mss)).max(1);
-            if receiving.seen % every == 0 && receiving.taken < SAMPLES {
-                receiving.samples[receiving.taken] = rtt.nanos() / 1000;
-                receiving.taken += 1;
+        if let Some(rtt) = ack.rtt.filter(|_| self.state == State::Law && receiving.taken < SAMPLES) {
+            if receiving.skip > 0 {
+                receiving.skip -= 1;
+                return;
             }
+            // A window gives twenty-four samples.
+            receiving.skip = (self.window / (24 * self.signals.mss)).saturating_sub(1);
+            receiving.taken += 1;
+            receiving.keep(rtt.nanos() / 1000);
         }
     }
 
@@ -76,12 +88,12 @@ impl Lowtide {
     /// The round's minimum alone is unfair: whose train follows the hole sees no queue. A quarter of the samples must see little.
     pub(super) fn refine_queue(&mut self) {
         let Some(receiving) = &mut self.receiving else { return };
-        let taken = std::mem::take(&mut receiving.taken);
+        let (taken, least) = (std::mem::take(&mut receiving.taken), std::mem::replace(&mut receiving.least, [u64::MAX; LEAST]));
+        receiving.skip = 0;
         if taken <= 3 {
             return;
         }
-        let (_, quarter, _) = receiving.samples[..taken].select_nth_unstable((taken - 1) / 4);
-        let queue = quarter.saturating_sub(self.signals.base);
+        let queue = least[(taken - 1) / 4].saturating_sub(self.signals.base);
         self.signals.queue += queue.saturating_sub(self.signals.queue + TRAIN);
     }
 
