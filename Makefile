@@ -24,7 +24,7 @@ demo: build     ## the main job, in a laboratory of network namespaces: under th
 
 test: peers     ## every test, and the papers' quick set; what needs root or BPF says so when it is skipped
 	cargo test --workspace --locked
-	cargo run --locked -p lowtide -- papers run --quick --check --out target/papers
+	target/debug/lowtide papers run --quick --check --out target/papers
 
 papers: build   ## every experiment of the papers in the simulator, and the report: results/papers/report.html
 	target/release/lowtide papers run
