@@ -39,6 +39,11 @@ impl Received {
         !self.runs.is_empty()
     }
 
+    /// Segments from the next one expected to the end of what is held above it.
+    pub fn extent(&self) -> u32 {
+        self.runs.last().map_or(0, |run| run.1 - self.next)
+    }
+
     /// Segment `seq` of `bytes` arrives; full ones have `mss`.
     pub fn store(&mut self, seq: u32, bytes: u32, mss: u32) -> Stored {
         if seq == self.next {
@@ -113,6 +118,8 @@ mod tests {
                 prop_assert_eq!(received.next(), next);
                 prop_assert_eq!(received.delivered(), (0..next).map(|seq| u64::from(bytes(seq))).sum::<u64>());
                 prop_assert_eq!(received.has_hole(), came[next as usize..].contains(&true));
+                let end = came.iter().rposition(|has| *has).map_or(0, |seq| seq as u32 + 1);
+                prop_assert_eq!(received.extent(), end.saturating_sub(next));
                 for seq in next..=last {
                     let run = received.run_of(seq);
                     prop_assert_eq!(run.is_some(), came[seq as usize]);

@@ -151,6 +151,7 @@ fn own(tcp: &Tcp) -> (SenderConfig, ReceiverConfig) {
         every: tcp.delayed_ack,
         delay: Span::from_millis_f64(tcp.ack_timer_ms),
         quick: tcp.quickack,
+        grows: tcp.stack == Name::Linux,
         sack: sender.has_sack(),
         marks: MarkEcho::default(),
         buffer: tcp.rcvbuf_bytes.unwrap_or(1 << 30),

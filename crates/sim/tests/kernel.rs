@@ -27,11 +27,11 @@ fn both(target: &str, (rtt_ms, buffer_ms, others): (f64, f64, &str), seed: u64) 
 }
 
 /// The target does not hang on what is measured, and windows seldom meet a unit's border: a segment leaves an acknowledgement earlier now
-/// and then.
+/// and then. (Beside CUBIC in a short buffer one such segment decides who loses one: see below.)
 #[test]
 fn without_room_for_bursts_they_are_the_same_to_a_thousandth() {
     for target in ["ledbat_pp", "ledbat_pp-enhanced"] {
-        for line in LINES {
+        for line in LINES.into_iter().filter(|line| line.1 > 100.0 || line.2.is_empty()) {
             let [ours, theirs] = both(target, line, 1);
             let pairs = ours.flows.iter().zip(&theirs.flows).map(|(a, b)| (a.share, b.share));
             let (a, b) = (&ours.bottlenecks[0], &theirs.bottlenecks[0]);
@@ -66,13 +66,20 @@ fn with_room_for_bursts_they_come_to_the_same() {
 }
 
 /// Which of two flows loses a segment of a short buffer is chance: one run's share has a standard deviation of 0.04, the
-/// difference of two means of sixteen one of 0.014. (Both targets are longer than this buffer: one is enough.)
+/// difference of two means of sixteen one of 0.014. Without room for bursts nearly all runs are the same to a thousandth: of 17 one was
+/// not, whose window met a unit's border after 50 s, so that two of sixteen may part. (The targets are longer than this buffer: one of
+/// each kind is enough.)
 #[test]
 fn beside_cubic_in_a_short_buffer_they_get_the_same_in_the_mean() {
     let cubic = "[[flows]]\nname = \"tcp\"\ncc = \"cubic\"\nstart_jitter_s = 0.1\n";
-    let mean = |target: &str| (1..=16).map(|seed| run(target, 50.0, 30.0, cubic, seed).flows[0].share).sum::<f64>() / 16.0;
-    let (ours, theirs) = (mean("ledbat_pp-burst"), mean("ledbat_pp-burst:kernel"));
-    assert!((ours - theirs).abs() <= 0.042, "{ours} here, {theirs} in the kernel");
+    let shares = |target: &str| (1..=16).map(|seed| run(target, 50.0, 30.0, cubic, seed).flows[0].share).collect::<Vec<_>>();
+    for target in ["ledbat_pp", "ledbat_pp-burst"] {
+        let (ours, theirs) = (shares(target), shares(&format!("{target}:kernel")));
+        let apart = ours.iter().zip(&theirs).map(|(a, b)| a - b).sum::<f64>() / 16.0;
+        assert!(apart.abs() <= 0.042, "{target}: {ours:?} here, {theirs:?} in the kernel");
+        let same = ours.iter().zip(&theirs).filter(|(a, b)| (*a - *b).abs() <= *a / 1000.0).count();
+        assert!(same >= 14 || target != "ledbat_pp", "{target}: {ours:?} here, {theirs:?} in the kernel");
+    }
 }
 
 /// Which of two gets more depends on how their slowdowns fall; together they must use the same, and neither starves. The use of the line

@@ -177,7 +177,7 @@ pub struct Tcp {
     pub delayed_ack: u32,
     /// The delayed-ACK timer.
     pub ack_timer_ms: f64,
-    /// Segments acknowledged at once at the start (Linux quick-ACK).
+    /// Segments acknowledged at once at the start and after a pause (Linux quick-ACK).
     pub quickack: u32,
     /// The floor of the timer, the profile's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,10 @@
 //! The receiving end of a connection: reassembly, when to acknowledge (Linux `__tcp_ack_snd_check`, `tcp_event_data_recv`) and what
 //! to say (RFC 2018, 2883, 3168, 7323). Knows no congestion control; window policies other than a fixed buffer sit above it.
 
+mod quick;
 mod reassembly;
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod tests;
 
@@ -10,12 +13,13 @@ use lowtide_units::{Span, Time};
 
 use crate::packet::{Kind, Packet, ack_size, window_of};
 use crate::received::Stored;
+use quick::Quick;
 use reassembly::Reassembly;
 
-/// Acknowledgements that leave at once after a duplicate arrived (Linux `TCP_MAX_QUICKACKS`).
-const QUICK_AFTER_DUPLICATE: u32 = 16;
-/// The same after a CE mark, or a retransmission of an ECN-capable connection (`__tcp_ecn_check_ce`).
+/// Acknowledgements that leave at once after a CE mark, or a retransmission of an ECN-capable connection (`__tcp_ecn_check_ce`).
 const QUICK_AFTER_MARK: u32 = 2;
+/// Segments of fewer bytes let no window grow (`tcp_event_data_recv`).
+const SMALL: u32 = 128;
 
 /// How CE marks are echoed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub struct ReceiverConfig {
     pub delay: Span,
     /// Segments at the start that are acknowledged at once (Linux: 16).
     pub quick: u32,
+    /// So are those that let the window of Linux grow.
+    pub grows: bool,
     /// Report out-of-order data.
     pub sack: bool,
     /// How marks are echoed.
@@ -50,12 +56,13 @@ pub struct ReceiverConfig {
 }
 
 impl ReceiverConfig {
-    /// Linux: every second segment, 40 ms, sixteen quick ones.
+    /// Linux: every second segment, 40 ms, sixteen quick ones and those of a growing window.
     pub fn linux(mss: u32) -> ReceiverConfig {
         ReceiverConfig {
             every: 2,
             delay: Span::from_millis(40),
-            quick: 16,
+            quick: quick::MOST,
+            grows: true,
             sack: true,
             marks: MarkEcho::UntilAnswered,
             buffer: 1 << 30,
@@ -79,7 +86,7 @@ pub struct Receiver {
     duplicate: Option<u32>,
     /// Segments since the last acknowledgement.
     unacknowledged: u32,
-    quick_left: u32,
+    quick: Quick,
     deadline: Option<Time>,
     /// The next segment expected as last told (`rcv_wup`), and the TSval to echo (TS.Recent, RFC 7323 §4.3).
     told: u32,
@@ -100,7 +107,7 @@ impl Receiver {
             data: Reassembly::default(),
             duplicate: None,
             unacknowledged: 0,
-            quick_left: config.quick,
+            quick: Quick::new(config.quick, config.mss, config.buffer, config.grows),
             deadline: None,
             told: 0,
             echo: Time::ZERO,
@@ -132,6 +139,13 @@ impl Receiver {
 
     /// A data segment arrives; the acknowledgement to send, if one is due.
     pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+        let ack = self.answer(packet, now);
+        let held = u64::from(self.data.received.extent()) * u64::from(self.config.mss);
+        self.quick.on_read(now, self.delivered(), held);
+        ack
+    }
+
+    fn answer(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
         self.owd = now.nanos() as i64 - packet.sent.nanos() as i64;
         if packet.payload() == 0 {
             // A window probe (RFC 9293 §3.8.6.1) is answered, whatever waits.
@@ -145,13 +159,16 @@ impl Receiver {
         let had_hole = self.has_hole();
         let stored = self.data.store(packet.seq, packet.payload(), self.config.mss);
         self.unacknowledged += 1;
+        self.quick.on_segment(now, packet.echo, stored == Stored::InOrder);
         if stored == Stored::Duplicate {
             self.duplicate = Some(packet.seq);
-            self.be_quick(QUICK_AFTER_DUPLICATE);
+            self.quick.enter(quick::MOST);
+        } else if packet.payload() >= SMALL {
+            self.quick.on_stored();
         }
         let anomaly = stored != Stored::InOrder || had_hole;
         // At the end of the transfer the application closes too: its FIN carries the acknowledgement, no timer is waited for.
-        let now_due = anomaly || self.quick_left > 0 || packet.cwr || packet.fin || self.unacknowledged >= self.config.every;
+        let now_due = anomaly || self.quick.is_due() || packet.cwr || packet.fin || self.unacknowledged >= self.config.every;
         if let Some(before) = before {
             // What follows the change of marks is acknowledged at once, too: by the timer, for only one can be returned here.
             self.unacknowledged = 1;
@@ -173,7 +190,7 @@ impl Receiver {
             let before = (changed && self.unacknowledged > 0).then(|| self.acknowledge(now));
             self.ece = marked;
             if changed && before.is_none() {
-                self.be_quick(1);
+                self.quick.enter(1);
             }
             return before;
         }
@@ -182,19 +199,14 @@ impl Receiver {
         }
         if packet.ecn == Ecn::NotEct && self.ecn_seen {
             // Probably a retransmission: those are not ECN-capable (RFC 3168 §6.1.5).
-            self.be_quick(QUICK_AFTER_MARK);
+            self.quick.enter(QUICK_AFTER_MARK);
         }
         self.ecn_seen |= packet.ecn != Ecn::NotEct;
         if marked && !self.ece {
             self.ece = true;
-            self.be_quick(QUICK_AFTER_MARK);
+            self.quick.enter(QUICK_AFTER_MARK);
         }
         None
-    }
-
-    /// The next `acks` acknowledgements wait for nothing (`tcp_enter_quickack_mode`).
-    fn be_quick(&mut self, acks: u32) {
-        self.quick_left = self.quick_left.max(acks);
     }
 
     /// The delayed-acknowledgement timer.
@@ -213,8 +225,10 @@ impl Receiver {
         ack.size = ack_size(blocks);
         self.told = ack.seq;
         self.duplicate = None;
+        if self.unacknowledged > 0 {
+            self.quick.on_acknowledged();
+        }
         self.unacknowledged = 0;
-        self.quick_left = self.quick_left.saturating_sub(1);
         self.deadline = None;
         ack
     }

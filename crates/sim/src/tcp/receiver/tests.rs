@@ -10,7 +10,7 @@ fn segment(seq: u32) -> Packet {
 }
 
 fn receiver(every: u32, quick: u32) -> Receiver {
-    Receiver::new(0, ReceiverConfig { every, quick, ..ReceiverConfig::linux(1448) })
+    Receiver::new(0, ReceiverConfig { every, quick, grows: false, ..ReceiverConfig::linux(1448) })
 }
 
 #[test]
@@ -39,6 +39,19 @@ fn the_first_segments_are_acknowledged_at_once_and_those_after_a_duplicate() {
     assert_eq!(acks(&mut r, 0..32), 16 + 8);
     assert_eq!(acks(&mut r, 31..32), 1, "a duplicate, with DSACK");
     assert_eq!(acks(&mut r, 32..64), 15 + 8, "fifteen more: its own acknowledgement was the first of sixteen");
+}
+
+/// Linux `tcp_incr_quickack`: no more than fill half the window, two where that is none.
+#[test]
+fn a_small_window_has_fewer_quick_acknowledgements() {
+    for (segments, quick) in [(40, 16), (20, 10), (3, 1), (1, 2)] {
+        let config = ReceiverConfig { quick: 0, grows: false, buffer: segments * 1448, ..ReceiverConfig::linux(1448) };
+        let mut r = Receiver::new(0, config);
+        r.on_data(&segment(0), Time::ZERO);
+        r.on_data(&segment(0), Time::ZERO).expect("a duplicate is answered");
+        let alone = (1..40).take_while(|&n| r.on_data(&segment(n), Time::ZERO).is_some()).count();
+        assert_eq!(alone, quick - 1, "{segments}");
+    }
 }
 
 #[test]
@@ -96,7 +109,7 @@ fn a_mark_is_echoed_until_the_sender_answers() {
 /// RFC 8257 §3.2: what came before a change of marks is acknowledged with the old state, what follows at once with the new.
 #[test]
 fn for_dctcp_each_change_of_marks_is_told_at_once() {
-    let config = ReceiverConfig { quick: 0, marks: MarkEcho::EachChange, ..ReceiverConfig::linux(1448) };
+    let config = ReceiverConfig { quick: 0, grows: false, marks: MarkEcho::EachChange, ..ReceiverConfig::linux(1448) };
     let mut r = Receiver::new(0, config);
     let now = Time::from_millis(5);
     let told = |ack: Option<Packet>| ack.map(|a| (a.seq, a.ece));

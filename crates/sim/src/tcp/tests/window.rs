@@ -41,7 +41,7 @@ fn congestion_avoidance_grows_by_one_segment_a_round_trip_counted_in_bytes_and_h
         let mut pair = Pair::new(with(LossRecovery::Linux), 20.0, 10.0);
         let cc = Box::new(Reno { cwnd: 20.0 * f64::from(MSS), ssthresh: 10.0 * f64::from(MSS), per_ack });
         pair.sender = Sender::new(0, with(LossRecovery::Linux), cc, None, 1 << 40);
-        pair.receiver = Receiver::new(0, ReceiverConfig { quick: 0, ..ReceiverConfig::linux(MSS) });
+        pair.receiver = Receiver::new(0, ReceiverConfig { quick: 0, grows: false, ..ReceiverConfig::linux(MSS) });
         pair.sender.write(u64::MAX);
         pair.run(Time::from_millis(100 * 40));
         let grown = (pair.sender.snapshot().cwnd as f64 / f64::from(MSS) - 20.0) / 100.0;
