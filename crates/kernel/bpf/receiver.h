@@ -7,6 +7,7 @@
 #ifndef LOWTIDE_RECEIVER_H
 #define LOWTIDE_RECEIVER_H
 
+#include "flows.h"
 #include "types.h"
 
 #define RX_RECORDS 1024
@@ -212,6 +213,20 @@ INLINE void rx_measure(struct rx *f, const struct rx_in *i, u32 head, u32 label,
 		r->rtt = age;
 }
 
+// Whether the silence before this segment was ours: it was permitted after the last one had arrived. At a floor of one segment each waits for a
+// delayed acknowledgement. A silence longer than the sender's timer is a pause all the same.
+INLINE int rx_was_held_back(struct rx *f, const struct rx_in *i, u32 head)
+{
+	u32 at = rx_find(f, head, i->seq + i->len, RX_BY_EDGE);
+	u64 age;
+
+	if (!f->step || at == head)
+		return 0;
+	age = rx_age(i->now, f->ring[at & (RX_RECORDS - 1)].t);
+	ORDERED();
+	return NOW_IS(f->head) - at < RX_RECORDS && age <= RX_LABEL_NS && age < i->now - f->last_data && age <= path_rto(f->srtt);
+}
+
 // RFC 9840 §4.3: below the highest byte and sent after it. Within one tick of the TSval clock the age of the hole decides: younger than half
 // an RTT it may be reordering. So it does without timestamps, where three segments above the hole are needed too.
 INLINE int rx_is_retransmission(const struct rx *f, const struct rx_in *i, int echoed)
@@ -297,7 +312,7 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 	if (f->recovering && not_before(i->rcv_nxt, f->recover))
 		f->recovering = 0;
 	// After a pause the first labels tell how long the peer had nothing to send.
-	if (f->last_data && i->now - f->last_data > 2 * f->srtt && f->srtt)
+	if (f->last_data && i->now - f->last_data > 2 * f->srtt && f->srtt && !rx_was_held_back(f, i, head))
 		f->sample_after = i->now;
 	r->retransmitted = rx_is_retransmission(f, i, label != head);
 	if (r->retransmitted) {

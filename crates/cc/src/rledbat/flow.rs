@@ -3,6 +3,7 @@
 
 use lowtide_units::{Span, Time};
 
+use super::group::rto;
 use super::records::Records;
 use super::{Outgoing, Segment, later};
 
@@ -219,7 +220,7 @@ impl Flow {
         }
         self.mss = self.mss.max(self.largest);
         self.recover = self.recover.filter(|recover| expected < *recover);
-        if self.srtt > Span::ZERO && self.last_data.is_some_and(|at| now.since(at) > self.srtt * 2) {
+        if self.srtt > Span::ZERO && self.last_data.is_some_and(|at| now.since(at) > self.srtt * 2) && !self.was_held_back(end, now) {
             self.samples_after = now;
         }
         let mut report = Report { ce: segment.ce && (!self.timestamps || echoed.is_some()), ..Report::default() };
@@ -242,6 +243,13 @@ impl Flow {
         report.drained = self.edge.is_some_and(|edge| edge <= end + self.floor() + (1 << self.scale));
         self.last_data = Some(now);
         Some(report)
+    }
+
+    /// Whether the silence before a segment was ours: it was permitted after the last one had arrived. At a floor of one segment each waits for a
+    /// delayed acknowledgement. A silence longer than the sender's timer is a pause all the same.
+    fn was_held_back(&self, end: u64, now: Time) -> bool {
+        let age = self.records.permitting(end).and_then(|at| self.records.age(at, now));
+        self.step.is_some() && age.zip(self.last_data).is_some_and(|(age, last)| age < now.since(last) && age <= rto(self.srtt))
     }
 
     fn highest_or(&self, expected: u64) -> u64 {

@@ -16,6 +16,11 @@ const MIN_RTO: Span = Span::from_millis(200);
 /// Bytes that one event may acknowledge; twin of CONTROL_MAX_ACKED.
 const MAX_ACKED: u64 = 1 << 20;
 
+/// The sender's retransmission timeout, 4 RTTVAR (RFC 6298 §2.3) taken for the RTT; twin of path_rto.
+pub(super) fn rto(srtt: Span) -> Span {
+    srtt + srtt.max(MIN_RTO)
+}
+
 /// Flows that share a window.
 #[derive(Debug)]
 pub struct Group {
@@ -125,7 +130,7 @@ impl Group {
     }
 
     fn notice_pause(&mut self, now: Time) {
-        let (idle, rto) = (self.last_data.map_or(Span::ZERO, |at| now.since(at)), self.srtt + self.srtt.max(MIN_RTO));
+        let (idle, rto) = (self.last_data.map_or(Span::ZERO, |at| now.since(at)), rto(self.srtt));
         if self.srtt > Span::ZERO && idle > rto {
             self.control.on_restart(&Restart { now, idle, rto });
         }

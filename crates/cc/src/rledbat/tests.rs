@@ -136,6 +136,22 @@ fn an_edge_with_a_step_moves_over_holes_and_never_by_a_burst() {
     assert_eq!(u64::from(flow.on_outgoing(&out(10, 1000, u16::MAX), 0, false)), (edge + 1000 + 1460 - 1000u64).div_ceil(128));
 }
 
+/// A segment that waited for its permission, which a delayed acknowledgement gave 40 ms late, was not late itself; one that had its permission was.
+#[test]
+fn at_a_floor_of_one_segment_each_gives_a_sample() {
+    let mut flow = flow(1460, 0);
+    flow.step = Some(1460);
+    flow.srtt = Span::from_millis(20);
+    flow.on_outgoing(&out(0, 1000, 1460), 0, false);
+    flow.on_segment(&data(20, 1000, 1460, 10, 0), 1000);
+    flow.on_outgoing(&out(60, 2460, u16::MAX), 0, false);
+    let report = flow.on_segment(&data(80, 2460, 1460, 70, 60), 2460).expect("it is due");
+    assert!(report.rtt.is_some_and(|rtt| about(20).contains(&rtt)), "{report:?}");
+    flow.on_outgoing(&out(81, 3920, u16::MAX), 0, false);
+    let report = flow.on_segment(&data(581, 3920, 1460, 571, 81), 3920).expect("it is due");
+    assert_eq!(report.rtt, None, "the sender paused");
+}
+
 /// The labels tick each 1.024 µs.
 fn about(ms: u64) -> std::ops::Range<Span> {
     Span::from_millis(ms) - Span::from_nanos(1024)..Span::from_millis(ms) + Span::from_nanos(1025)
