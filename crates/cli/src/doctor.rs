@@ -6,7 +6,7 @@ use lowtide_kernel::cgroup::Group;
 use lowtide_kernel::chain::{self, Other};
 use lowtide_kernel::check::sending_verified;
 use lowtide_kernel::features::{Feature, Features};
-use lowtide_kernel::{Config, Receiver, Verified};
+use lowtide_kernel::{Config, Lacking, Receiver, Verified};
 use serde::Serialize;
 
 use crate::hierarchy;
@@ -25,10 +25,12 @@ struct Report {
     schema: u32,
     ready: bool,
     features: Vec<Feature>,
-    /// Why the programs would not load and attach when it was tried; not tried where something is missing.
+    /// Why the receiving programs would not load and attach when it was tried; not tried where something is missing.
     refusal: Option<String>,
-    /// The same of the sending side: `run` goes on without it, and holds back only what is received.
+    /// The same of the sending side. `run` goes on with one of the two, and holds back what that one can.
     uploads_refusal: Option<String>,
+    /// What is not done, and why: the kernel refuses a program that the rest works without.
+    lacking: Vec<String>,
     /// What loading them took the kernel's verifier.
     programs: Vec<Verified>,
     /// BPF programs of others that outgoing packets meet.
@@ -38,20 +40,21 @@ struct Report {
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let _hierarchy = hierarchy::reach();
     let features = Features::detect();
-    let (mut programs, refusal) = match features.ready().then(attempt).transpose() {
-        Ok(programs) => (programs.unwrap_or_default(), None),
-        Err(e) => (Vec::new(), Some(format!("{e:#}"))),
-    };
-    let ready = features.ready() && refusal.is_none();
-    let uploads_refusal = match ready.then(|| sending_verified(&Config::default())).transpose() {
-        Ok(sending) => {
-            programs.extend(sending.unwrap_or_default());
+    let (mut programs, mut lacking) = (Vec::new(), Vec::new());
+    let mut tell = |tried: Option<anyhow::Result<(Vec<Verified>, Vec<Lacking>)>>| match tried.transpose() {
+        Ok(tried) => {
+            let (verified, lacks) = tried.unwrap_or_default();
+            programs.extend(verified);
+            lacking.extend(lacks.iter().map(Lacking::to_string));
             None
         }
         Err(e) => Some(format!("{e:#}")),
     };
+    let refusal = tell(features.ready().then(attempt));
+    let uploads_refusal = tell(features.ready().then(|| sending_verified(&Config::default())));
+    let ready = features.ready() && (refusal.is_none() || uploads_refusal.is_none());
     let other_programs = if ready { chain::others()? } else { Vec::new() };
-    let report = Report { schema: 1, ready, features: features.list, refusal, uploads_refusal, programs, other_programs };
+    let report = Report { schema: 1, ready, features: features.list, refusal, uploads_refusal, lacking, programs, other_programs };
     match args.json {
         true => stdout::line(serde_json::to_string_pretty(&report)?)?,
         false => stdout::print(text(&report))?,
@@ -61,10 +64,10 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Loads and attaches to an empty group, and takes it all away again: the only certain answer. The sending programs are not attached, since
 /// then connections of runs that died would change; what refuses them does not keep downloads from being held back.
-fn attempt() -> anyhow::Result<Vec<Verified>> {
+fn attempt() -> anyhow::Result<(Vec<Verified>, Vec<Lacking>)> {
     let group = Group::create("doctor")?;
-    let receiver = Receiver::attach(group.path(), &Config { name: "doctor".to_owned(), ..Config::default() })?;
-    Ok(receiver.verified())
+    let receiver = Receiver::attach(group.path(), &Config { joins: true, name: "doctor".to_owned(), ..Config::default() })?;
+    Ok((receiver.verified(), receiver.lacking().to_vec()))
 }
 
 fn text(report: &Report) -> String {
@@ -73,22 +76,32 @@ fn text(report: &Report) -> String {
         let each: Vec<String> = report.programs.iter().map(|p| format!("{} {}", p.name, p.followed)).collect();
         text += &format!("{:8} {:16} instructions the verifier followed: {}\n", "ok", "BPF programs", each.join(", "));
     }
-    text += &match (&report.uploads_refusal, report.ready) {
-        (Some(why), _) => format!("{:8} {:16} NOT held back: {why}\n", "without", "uploads"),
-        (None, true) => format!("{:8} {:16} the sending control was registered, and taken back\n", "ok", "uploads"),
-        (None, false) => String::new(),
-    };
+    if report.ready {
+        let tried = [("downloads", &report.refusal, TRIED), ("uploads", &report.uploads_refusal, REGISTERED)];
+        text += &tried
+            .map(|(what, why, done)| match why {
+                Some(why) => format!("{:8} {what:16} NOT held back: {why}\n", "without"),
+                None => format!("{:8} {what:16} {done}\n", "ok"),
+            })
+            .concat();
+        text += &report.lacking.iter().map(|why| format!("{:8} {:16} {why}\n", "without", "a program")).collect::<String>();
+    }
     if !report.other_programs.is_empty() {
         let each: Vec<String> = report.other_programs.iter().map(|o| format!("{} on {}", o.program, o.interface)).collect();
         text += &format!("{:8} {:16} {}\n{:26}→ {BEFORE_THEM}\n", "note", "other programs", each.join(", "), "");
     }
-    text += &match (&report.refusal, report.ready) {
-        (Some(why), _) => format!("\n`lowtide run` cannot work here: {why}\n"),
-        (None, false) => "\n`lowtide run` cannot work here until what is MISSING is there.\n".to_owned(),
-        (None, true) => "\n`lowtide run` works here: its programs were loaded and attached, and removed again.\n".to_owned(),
+    text += &match (&report.refusal, &report.uploads_refusal, report.ready) {
+        (None, None, true) => "\n`lowtide run` works here: its programs were loaded and attached, and removed again.\n".to_owned(),
+        (Some(_), _, true) => "\n`lowtide run` works here for what is sent alone.\n".to_owned(),
+        (_, Some(_), true) => "\n`lowtide run` works here for what is received alone.\n".to_owned(),
+        (Some(why), _, false) => format!("\n`lowtide run` cannot work here: {why}\n"),
+        (None, _, false) => "\n`lowtide run` cannot work here until what is MISSING is there.\n".to_owned(),
     };
     text
 }
+
+const TRIED: &str = "the receiving programs were loaded and attached, and removed again";
+const REGISTERED: &str = "the sending control was registered, and taken back";
 
 const BEFORE_THEM: &str = "lowtide's goes before them; of one that is put before it later, `run` and `status` tell what it takes";
 
@@ -138,6 +151,7 @@ mod tests {
             features: features.list,
             refusal: None,
             uploads_refusal: None,
+            lacking: Vec::new(),
             programs: Vec::new(),
             other_programs: Vec::new(),
         };

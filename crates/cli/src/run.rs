@@ -179,6 +179,8 @@ fn describe(args: &Args, what: &What, choice: Choice, managed: Option<&Managed>)
         target: choice.target(),
         receives_by: choice.receives_by().to_owned(),
         sends_by: choice.sends_by().to_owned(),
+        lacking: managed.map(Managed::lacking).unwrap_or_default(),
+        not_held_back: managed.and_then(Managed::not_held_back),
         open_before_not_held_back: managed.and_then(Managed::open_before_not_held_back),
         ..Group::default()
     }

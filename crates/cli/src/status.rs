@@ -46,14 +46,17 @@ fn one(group: &Group) -> String {
     if group.sending.bytes > 0 {
         text += &sent(&group.sending);
     }
-    if let Some(why) = &group.sending.not_held_back {
-        text += &format!("  what it sends is NOT held back: {}\n", human::line(why));
+    for (what, why) in [("receives", &group.not_held_back), ("sends", &group.sending.not_held_back)] {
+        if let Some(why) = why {
+            text += &format!("  what it {what} is NOT held back: {}\n", human::line(why));
+        }
     }
     text += &match group.flows.as_slice() {
         [] => "  no connection\n".to_owned(),
         _ => line(["from/to", "bit/s", "base ms", "queue ms", "window", "retr", "phase", "mode"].map(str::to_owned)),
     };
     group.flows.iter().for_each(|f| text += &line(cells(f)));
+    group.lacking.iter().for_each(|what| text += &format!("  {}\n", human::line(what)));
     for (verb, why) in [("receive", &group.open_before_not_held_back), ("send", &group.sending.open_before_not_held_back)] {
         if let Some(why) = why {
             text += &format!("  what connections {verb} that were open before does NOT yield: {}\n", human::line(why));

@@ -63,6 +63,12 @@ pub struct Group {
     pub connections_left_alone: u64,
     #[serde(default)]
     pub left_alone: LeftAlone,
+    /// Why what it receives is not held back.
+    #[serde(default)]
+    pub not_held_back: Option<String>,
+    /// What is not done, and why: the kernel refuses a program that the rest works without.
+    #[serde(default)]
+    pub lacking: Vec<String>,
     /// Why what connections receive that were open when their process joined (`--pid`) is not held back.
     #[serde(default)]
     pub open_before_not_held_back: Option<String>,

@@ -3,14 +3,14 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::cgroup::Group;
 use crate::config::Config;
 use crate::interfaces::{Interfaces, has_tcx};
 use crate::load::{Programs, descriptor};
 use crate::open_before::OpenBefore;
-use crate::stats::{FlowSnapshot, Totals, Verified};
+use crate::stats::{FlowSnapshot, Lacking, Totals, Verified};
 
 /// Idle paths are looked for about once a minute.
 const POLLS_PER_SWEEP: u64 = 60;
@@ -63,6 +63,9 @@ impl Receiver {
     /// # Errors
     /// The kernel refuses an iterator.
     pub fn take_over(&mut self) -> Result<()> {
+        if let Some(lacking) = self.lacking().first() {
+            bail!("{}", lacking.why);
+        }
         self.open = Some(OpenBefore::default());
         self.poll_interfaces().inspect_err(|_| self.open = None)
     }
@@ -85,6 +88,11 @@ impl Receiver {
     /// What loading the programs took the kernel's verifier.
     pub fn verified(&self) -> Vec<Verified> {
         self.programs.verified()
+    }
+
+    /// Programs that the kernel refused and that it goes on without.
+    pub fn lacking(&self) -> &[Lacking] {
+        self.programs.lacking()
     }
 
     /// Every flow that is open now.

@@ -11,22 +11,22 @@ use crate::config::Config;
 use crate::load;
 use crate::send_load;
 use crate::send_wire::Settings;
-use crate::stats::Verified;
+use crate::stats::{Lacking, Verified};
 
 /// What loading the sending programs of a group took the kernel's verifier. Their control is registered and taken back; they are attached
-/// to nothing, so that no connection changes.
+/// to nothing, so that no connection changes. With the programs that it can do without and that the kernel refuses.
 ///
 /// # Errors
 /// The kernel refuses them or the control.
-pub fn sending_verified(config: &Config) -> Result<Vec<Verified>> {
+pub fn sending_verified(config: &Config) -> Result<(Vec<Verified>, Vec<Lacking>)> {
     // Another name for each: several may ask at once.
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let name = format!("lt_{}_{}", process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
     let (target_ns, profile) = config.choice.sending();
     let settings = Settings { name: &name, target_ns, profile, cgroup: 0, owned: true, alone: false };
-    let mut object = send_load::load(&settings, |program| program != "users")?;
+    let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
     let _registered = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
-    Ok(load::verified(&object))
+    Ok((load::verified(&object), lacking))
 }
 
 /// The programs in the kernel, attached to nothing.
@@ -41,7 +41,7 @@ impl Bench {
     /// # Errors
     /// The kernel refuses them.
     pub fn load(config: &Config) -> Result<Bench> {
-        Ok(Bench { object: load::load(config, true)? })
+        Ok(Bench { object: load::load(config, &[], true)? })
     }
 
     /// What loading them took the kernel's verifier.

@@ -33,4 +33,4 @@ pub use choice::{Choice, Delay};
 pub use config::Config;
 pub use send::Sender;
 pub use send_stats::{SendSnapshot, SendTotals};
-pub use stats::{FlowSnapshot, LeftAlone, Mode, Totals, Verified};
+pub use stats::{FlowSnapshot, Lacking, LeftAlone, Mode, Totals, Verified};

@@ -1,12 +1,13 @@
 //! The BPF object in the kernel: loading it, attaching it to a cgroup, reading its maps. Knows no interface.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Mutex;
 
 use anyhow::{Context, Result, anyhow, bail};
 use libbpf_rs::query::ProgInfoIter;
@@ -14,8 +15,8 @@ use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject,
 
 use crate::config::Config;
 use crate::interfaces::has_tcx;
-use crate::open_before::OpenBefore;
-use crate::stats::{FlowSnapshot, Totals, Verified};
+use crate::open_before::{self, OpenBefore};
+use crate::stats::{FlowSnapshot, Lacking, Totals, Verified};
 use crate::wire;
 
 /// What clang made of bpf/receive.bpf.c, by the number of its control in bpf/control.h.
@@ -32,12 +33,13 @@ pub(crate) struct Aligned<T: ?Sized>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct Programs {
     object: Object,
+    lacking: Vec<Lacking>,
     _links: Vec<Link>,
 }
 
 impl Programs {
     pub(crate) fn load(cgroup: &Path, config: &Config) -> Result<Programs> {
-        let object = load(config, false)?;
+        let (object, lacking) = without_refused(&open_before::PROGRAMS, |left_out| load(config, left_out, false))?;
         let dir = File::open(cgroup).with_context(|| format!("{}: the cgroup cannot be opened", cgroup.display()))?;
         let attach = |name: &str| -> Result<Link> {
             program(&object, name)?.attach_cgroup(dir.as_raw_fd()).with_context(|| {
@@ -51,7 +53,7 @@ impl Programs {
         set(&object, "members", &dir.as_raw_fd().to_ne_bytes())?;
         set(&object, ".data.group_id", &dir.metadata()?.ino().to_ne_bytes())?;
         keep_alive(&object)?;
-        Ok(Programs { object, _links: links })
+        Ok(Programs { object, lacking, _links: links })
     }
 
     /// The egress program for tcx or for clsact.
@@ -62,6 +64,11 @@ impl Programs {
     /// Tells the clsact program, which the kernel keeps when we die, that we have not.
     pub(crate) fn keep_alive(&self) -> Result<()> {
         keep_alive(&self.object)
+    }
+
+    /// Programs that the kernel refused and that it goes on without.
+    pub(crate) fn lacking(&self) -> &[Lacking] {
+        &self.lacking
     }
 
     /// Adopts what `processes` had open when they joined the group.
@@ -141,8 +148,9 @@ pub(crate) fn verified(object: &Object) -> Vec<Verified> {
         .collect()
 }
 
-/// The object in the kernel, attached to nothing; for `check`, with every program, also those that are not for this kernel.
-pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
+/// The object in the kernel, attached to nothing; without the programs that are `left_out`. For `check`, with every program, also those that
+/// are not for this kernel.
+pub(crate) fn load(config: &Config, left_out: &[&str], testing: bool) -> Result<Object> {
     let (_, profile) = config.choice.receiving();
     let object = OBJECTS.iter().find(|(number, _)| *number == profile.number);
     let (_, object) = object.ok_or_else(|| anyhow!("no BPF object receives by `{}`", profile.name))?;
@@ -153,7 +161,7 @@ pub(crate) fn load(config: &Config, testing: bool) -> Result<Object> {
             Some("transmit_tcx") => has_tcx(),
             Some("transmit_clsact") => testing || !has_tcx(),
             Some("transmit_test") => testing,
-            Some("receive_joined" | "open_before") => testing || config.joins,
+            Some(name) if open_before::PROGRAMS.contains(&name) => (testing || config.joins) && !left_out.contains(&name),
             _ => true,
         };
         program.set_autoload(wanted);
@@ -166,7 +174,7 @@ pub(crate) fn open(name: &str, object: &[u8]) -> Result<OpenObject> {
     ObjectBuilder::default().name(name)?.open_memory(object).context("the BPF object in this binary cannot be opened")
 }
 
-/// Hands it to the kernel; of a refusal the verifier's last word is told.
+/// Hands it to the kernel; of a refusal, a [`Refused`], the verifier's last word is told.
 pub(crate) fn finish(mut open: OpenObject) -> Result<Object> {
     let level = std::env::var(LOG).ok().and_then(|level| level.parse().ok()).unwrap_or(0);
     for mut program in open.progs_mut() {
@@ -174,10 +182,48 @@ pub(crate) fn finish(mut open: OpenObject) -> Result<Object> {
     }
     libbpf_rs::set_print(Some(if level > 0 { (PrintLevel::Debug, print) } else { (PrintLevel::Warn, overhear) }));
     open.load().map_err(|e| {
-        let said = SAID.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default();
+        let said = SAID.take();
         let why = reason(&said).map_or_else(String::new, |line| format!(": {line}"));
-        anyhow!("the kernel refuses the BPF programs: {e:#}{why} (more: lowtide doctor; the verifier in full: {LOG}=1)")
+        let message = format!("the kernel refuses the BPF programs: {e:#}{why} (more: lowtide doctor; the verifier in full: {LOG}=1)");
+        Refused { program: refused(&said).map(str::to_owned), message }.into()
     })
+}
+
+/// That the kernel does not take an object.
+#[derive(Debug)]
+struct Refused {
+    /// The program at which it stopped.
+    program: Option<String>,
+    message: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// An object without the programs that the kernel refuses, of those that it can do without: `load` loads all but the named ones. With what was
+/// left out and why.
+pub(crate) fn without_refused(
+    optional: &[&'static str],
+    load: impl Fn(&[&'static str]) -> Result<Object>,
+) -> Result<(Object, Vec<Lacking>)> {
+    let mut lacking: Vec<Lacking> = Vec::new();
+    loop {
+        let left_out: Vec<&str> = lacking.iter().map(|l| l.program).collect();
+        let error = match load(&left_out) {
+            Ok(object) => return Ok((object, lacking)),
+            Err(error) => error,
+        };
+        let refused = error.downcast_ref::<Refused>().and_then(|e| e.program.as_deref());
+        match optional.iter().find(|name| Some(**name) == refused && !left_out.contains(name)) {
+            Some(program) => lacking.push(Lacking { program, why: format!("{error:#}") }),
+            None => return Err(error),
+        }
+    }
 }
 
 /// The verifier's log level (bpf(2): 1 what it follows, 2 every state, 4 its statistics); libbpf prints what it says.
@@ -186,15 +232,18 @@ const LOG: &str = "LOWTIDE_VERIFIER_LOG";
 /// Bytes of it that are kept; a refusal takes less. A run that lasts for weeks may hear the same warning every second.
 const MOST_SAID: usize = 1 << 20;
 
-/// What libbpf has said: on a refusal that is a screen of registers, of which one line is for people.
-static SAID: Mutex<String> = Mutex::new(String::new());
+thread_local! {
+    /// What libbpf has said on this thread: on a refusal that is a screen of registers, of which one line is for people. Receiver and sender are
+    /// loaded at the same time.
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
 
 fn overhear(_level: PrintLevel, text: String) {
-    if let Ok(mut said) = SAID.lock()
-        && said.len() < MOST_SAID
-    {
-        *said += &text;
-    }
+    SAID.with_borrow_mut(|said| {
+        if said.len() < MOST_SAID {
+            *said += &text;
+        }
+    });
 }
 
 fn print(_level: PrintLevel, text: String) {
@@ -205,6 +254,11 @@ fn print(_level: PrintLevel, text: String) {
 fn reason(said: &str) -> Option<&str> {
     let log = said.split("-- END PROG LOAD LOG --").next().filter(|log| log.len() < said.len())?;
     log.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("processed "))
+}
+
+/// The program that libbpf spoke of last.
+fn refused(said: &str) -> Option<&str> {
+    said.lines().rev().find_map(|line| line.strip_prefix("libbpf: prog '")?.split('\'').next())
 }
 
 fn configure(open: &mut OpenObject, config: &Config) -> Result<()> {
@@ -233,5 +287,6 @@ mod tests {
                    -- END PROG LOAD LOG --\nlibbpf: prog 'receive': failed to load: -EINVAL\n";
         assert_eq!(reason(log), Some("program of this type cannot use helper bpf_skc_to_tcp_sock#137"));
         assert_eq!(reason("libbpf: failed to load object"), None);
+        assert_eq!((refused(log), refused("libbpf: failed to load object")), (Some("receive"), None));
     }
 }

@@ -14,6 +14,8 @@ use crate::cgroup;
 use crate::load::{map, program, set};
 use crate::open_sockets::{Joined, Namespaces};
 
+/// The programs that only this has use for.
+pub(crate) const PROGRAMS: [&str; 2] = ["receive_joined", "open_before"];
 /// The iterator.
 const FINDS: &str = "open_before";
 /// What goes to a cgroup that they were made in. The second is the group's own: it looks for nothing but what is kept with a socket.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::cgroup::Group;
@@ -18,6 +18,7 @@ use crate::send_load;
 use crate::send_open;
 use crate::send_stats::{SendSnapshot, SendTotals};
 use crate::send_wire::{self, Settings};
+use crate::stats::Lacking;
 use crate::wire;
 
 /// The sender at work on one cgroup. Dropping it gives its connections back and takes everything away.
@@ -26,6 +27,7 @@ pub struct Sender {
     choosers: Vec<Link>,
     _control: Link,
     object: Object,
+    lacking: Vec<Lacking>,
     name: String,
     group: Group,
     namespaces: Namespaces,
@@ -49,7 +51,7 @@ impl Sender {
         let (target_ns, profile) = config.choice.sending();
         let cgroup_id = fs::metadata(group.path())?.ino();
         let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false };
-        let mut object = send_load::load(&settings, |program| program != "users")?;
+        let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
         load::keep_alive(&object)?;
         let control = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
         let attached = ["choose", "refuse"].map(|program| {
@@ -59,10 +61,29 @@ impl Sender {
         let choosers = attached.into_iter().collect::<Result<Vec<Link>>>()?;
         let mut namespaces = Namespaces::default();
         namespaces.follow(&group.processes()?);
-        let sender = Sender { choosers, _control: control, object, name, group, namespaces, joined: None, polls: 0 };
-        send_open::reclaim(&sender.namespaces, &sender.object)?;
-        sender.namespaces.run(&sender.object, "take_over")?;
+        let mut sender = Sender { choosers, _control: control, object, lacking, name, group, namespaces, joined: None, polls: 0 };
+        send_open::unregister_dead();
+        sender.attempt("reclaim", |sender| send_open::reclaim(&sender.namespaces, &sender.object));
+        sender.attempt("take_over", |sender| sender.namespaces.run(&sender.object, "take_over").map(drop));
         Ok(sender)
+    }
+
+    /// Does what takes an iterator, unless the kernel refused it. If it is refused now, that is noted.
+    fn attempt(&mut self, program: &'static str, work: impl FnOnce(&Sender) -> Result<()>) {
+        if !self.lacks(program)
+            && let Err(e) = work(self)
+        {
+            self.lacking.push(Lacking { program, why: format!("{e:#}") });
+        }
+    }
+
+    fn lacks(&self, program: &str) -> bool {
+        self.lacking.iter().any(|l| l.program == program)
+    }
+
+    /// Programs that the kernel refused and that it goes on without.
+    pub fn lacking(&self) -> &[Lacking] {
+        &self.lacking
     }
 
     /// Gives the control to the connections that the group's processes had open when they joined it, and from now on, when
@@ -71,6 +92,9 @@ impl Sender {
     /// # Errors
     /// The kernel refuses an iterator.
     pub fn take_over(&mut self) -> Result<()> {
+        if let Some(lacking) = self.lacking.iter().find(|l| l.program == "take_over") {
+            bail!("{}", lacking.why);
+        }
         self.joined = Some(Joined::default());
         self.look_around().inspect_err(|_| self.joined = None)
     }
@@ -108,6 +132,9 @@ impl Sender {
     /// # Errors
     /// The kernel refuses its iterator.
     pub fn flows(&self) -> Result<Vec<SendSnapshot>> {
+        if self.lacks("report") {
+            return Ok(Vec::new());
+        }
         Ok(send_wire::snapshots(&send_open::read_storage(&self.object, "report", "send_origins")?, wire::monotonic_now()))
     }
 
@@ -126,7 +153,7 @@ impl Drop for Sender {
     /// First no connection gets the control any more, then those that have it get back what they had.
     fn drop(&mut self) {
         self.choosers.clear();
-        if self.flows().is_ok_and(|open| open.is_empty()) {
+        if self.lacks("give_back") || (!self.lacks("report") && self.flows().is_ok_and(|open| open.is_empty())) {
             return;
         }
         // What cannot be reached goes on as Reno (ALIVE_NS in send.bpf.c).

@@ -9,6 +9,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject}
 use crate::features;
 use crate::load;
 use crate::send_wire::{self, NAME_BYTES, Settings};
+use crate::stats::Lacking;
 
 /// What clang made of bpf/send.bpf.c for the control of a number.
 macro_rules! object {
@@ -45,6 +46,14 @@ pub(crate) fn load(settings: &Settings, wanted: impl Fn(&str) -> bool) -> Result
         program.set_autoload(wanted(&name) && name != others);
     }
     load::finish(open)
+}
+
+/// What a group goes on without: connections that are open already, and what is shown of those that send.
+const OPTIONAL: [&str; 4] = ["take_over", "give_back", "reclaim", "report"];
+
+/// All that a group has use for, but for what the kernel refuses and a group can do without.
+pub(crate) fn load_what_there_is(settings: &Settings) -> Result<(Object, Vec<Lacking>)> {
+    load::without_refused(&OPTIONAL, |left_out| load(settings, |program| program != "users" && !left_out.contains(&program)))
 }
 
 /// Makes the control known to the kernel.

@@ -16,7 +16,6 @@ use crate::send_wire;
 
 /// Sockets in `namespaces` of runs that died get the machine's default.
 pub(crate) fn reclaim(namespaces: &Namespaces, object: &Object) -> Result<()> {
-    unregister_dead();
     set(object, ".data.listing", &1u64.to_ne_bytes())?;
     namespaces.run(object, "reclaim")?;
     let dead = map(object, "dead_runs")?;
@@ -43,7 +42,7 @@ fn lives(pid: u32) -> bool {
 }
 
 /// Before Linux 6.4 a control stays registered when its owner is killed.
-fn unregister_dead() {
+pub(crate) fn unregister_dead() {
     if !send_load::has_links() {
         let owner = |control: &[u8]| control.windows(send_wire::NAME_BYTES).find_map(send_wire::owner);
         send_load::unregister(|control| owner(control).is_some_and(|pid| !lives(pid)));

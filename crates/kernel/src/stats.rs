@@ -145,3 +145,31 @@ pub struct Verified {
     /// Instructions the verifier followed, each as often as ways lead to it ("processed" in its log; the kernel's limit is 10⁶).
     pub followed: u32,
 }
+
+/// A program that the kernel refuses, and without which all else works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lacking {
+    /// The program.
+    pub program: &'static str,
+    /// The kernel's reason.
+    pub why: String,
+}
+
+impl Lacking {
+    /// What is not done without it.
+    pub fn means(&self) -> &'static str {
+        match self.program {
+            "receive_joined" | "open_before" => "with --pid, what connections receive that were open before is NOT held back",
+            "take_over" => "what connections send that were open before is NOT held back",
+            "give_back" => "connections that outlive a run act as Reno until the next one",
+            "reclaim" => "connections of runs that were killed act as Reno for good",
+            _ => "uploads are not shown, and count when their connection ends",
+        }
+    }
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (`{}`: {})", self.means(), self.program, self.why)
+    }
+}

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::thread;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use lowtide_kernel::cgroup::{self, Group};
-use lowtide_kernel::{Config, FlowSnapshot, Receiver, SendSnapshot, SendTotals, Sender, Totals};
+use lowtide_kernel::{Config, FlowSnapshot, Lacking, Receiver, SendSnapshot, SendTotals, Sender, Totals};
 use lowtide_units::Span;
 
 use super::what::{Origins, What};
@@ -18,8 +18,9 @@ const REFUSES: &str = "this machine has what it takes, and still refuses (more: 
 
 /// Where [`Managed::end`] is not called, fields are dropped in this order: the programs let go before the group is removed.
 pub struct Managed {
-    receiver: Receiver,
-    /// Or why uploads are not held back.
+    /// Or why downloads are not held back.
+    receiver: Result<Receiver, String>,
+    /// Or why uploads are not held back. One of the two is there.
     sender: Result<Sender, String>,
     server: Server,
     group: Group,
@@ -38,14 +39,16 @@ impl Managed {
             _ => Group::create(&config.name).context(REFUSES)?,
         };
         // Side by side: each waits for the kernel's verifier.
-        let (receiver, mut sender) = thread::scope(|scope| {
+        let (mut receiver, mut sender) = thread::scope(|scope| {
             let sender = scope.spawn(|| Sender::attach(group.path(), config).map_err(|e| format!("{e:#}")));
-            let receiver = Receiver::attach(group.path(), config).context(REFUSES);
+            let receiver = Receiver::attach(group.path(), config).map_err(|e| format!("{e:#}"));
             (receiver, sender.join().unwrap_or_else(|_| Err("the thread that attached it has failed".to_owned())))
         });
-        let mut receiver = receiver?;
-        if let Err(why) = &sender {
-            super::say(format_args!("uploads are NOT held back: {why}"));
+        match (&receiver, &sender) {
+            (Err(why), Err(_)) => return Err(anyhow!("{why}").context(REFUSES)),
+            (Err(why), _) => super::say(format_args!("downloads are NOT held back: {why}")),
+            (_, Err(why)) => super::say(format_args!("uploads are NOT held back: {why}")),
+            _ => {}
         }
         let server = Server::open(&status_socket::folder())?;
         let origins = match what {
@@ -54,10 +57,26 @@ impl Managed {
         };
         let mut not_taken_over = [None, None];
         if origins.is_some() {
-            let sender = sender.as_mut().map_or(Ok(()), Sender::take_over);
-            not_taken_over = [receiver.take_over(), sender].map(|taken| taken.err().map(|e| format!("{e:#}")));
+            let taken = [receiver.as_mut().map_or(Ok(()), Receiver::take_over), sender.as_mut().map_or(Ok(()), Sender::take_over)];
+            not_taken_over = taken.map(|taken| taken.err().map(|e| format!("{e:#}")));
+        } else if let (What::Cgroup(..), Ok(sender)) = (what, &sender) {
+            not_taken_over[1] = sender.lacking().iter().find(|l| l.program == "take_over").map(|l| l.why.clone());
         }
-        Ok(Managed { receiver, sender, server, group, origins, not_taken_over })
+        let managed = Managed { receiver, sender, server, group, origins, not_taken_over };
+        managed.lacking().iter().for_each(super::say);
+        Ok(managed)
+    }
+
+    /// What is not done, and why: the kernel refuses a program that the rest works without.
+    pub fn lacking(&self) -> Vec<String> {
+        let receiver = self.receiver.as_ref().map_or(&[][..], Receiver::lacking);
+        let sender = self.sender.as_ref().map_or(&[][..], Sender::lacking);
+        receiver.iter().chain(sender).map(Lacking::to_string).collect()
+    }
+
+    /// Why downloads are not held back.
+    pub fn not_held_back(&self) -> Option<String> {
+        self.receiver.as_ref().err().cloned()
     }
 
     /// The file through which a process enters the group.
@@ -71,11 +90,11 @@ impl Managed {
     }
 
     pub fn flows(&self) -> anyhow::Result<Vec<FlowSnapshot>> {
-        self.receiver.flows()
+        self.receiver.as_ref().map_or_else(|_| Ok(Vec::new()), Receiver::flows)
     }
 
     pub fn totals(&self) -> anyhow::Result<Totals> {
-        self.receiver.totals()
+        self.receiver.as_ref().map_or_else(|_| Ok(Totals::default()), Receiver::totals)
     }
 
     pub fn uploads(&self) -> anyhow::Result<Vec<SendSnapshot>> {
@@ -113,7 +132,7 @@ impl Managed {
     }
 
     pub fn interfaces(&self) -> usize {
-        self.receiver.interfaces()
+        self.receiver.as_ref().map_or(0, Receiver::interfaces)
     }
 
     /// Detaches and removes everything. Returns how many processes were still in the group.
@@ -134,7 +153,7 @@ impl Managed {
 
     /// Readable when something is to be answered or looked at.
     pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.server.as_fd()).chain(self.receiver.news())
+        std::iter::once(self.server.as_fd()).chain(self.receiver.iter().flat_map(Receiver::news))
     }
 
     /// Answers those who ask for `status`.
@@ -144,13 +163,16 @@ impl Managed {
 
     /// Attaches to what has appeared: at once where word has come, else `when_due`, about once a second.
     pub fn look_around(&mut self, when_due: bool) -> anyhow::Result<()> {
-        if self.receiver.has_news() || when_due {
-            self.receiver.poll_interfaces()?;
-        }
-        match &mut self.sender {
+        // Each for itself: that one has failed must not end the other's sign of life.
+        let received = match &mut self.receiver {
+            Ok(receiver) if receiver.has_news() || when_due => receiver.poll_interfaces(),
+            _ => Ok(()),
+        };
+        let sent = match &mut self.sender {
             Ok(sender) if when_due => sender.poll(),
             _ => Ok(()),
-        }
+        };
+        received.and(sent)
     }
 
     /// Whether nothing is left to manage, where there is no CMD.

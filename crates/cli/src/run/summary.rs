@@ -39,6 +39,10 @@ pub struct Summary {
     /// Connections that did not yield, or not for a time; `left_alone` says why.
     pub connections_left_alone: u64,
     pub left_alone: LeftAlone,
+    /// Why what was received was not held back.
+    pub not_held_back: Option<String>,
+    /// What was not done, and why: the kernel refuses a program that the rest works without.
+    pub lacking: Vec<String>,
     /// Why what connections received that were open when their process joined was not held back.
     pub open_before_not_held_back: Option<String>,
     /// Acknowledgements that left with a smaller window than the kernel's.
@@ -75,6 +79,8 @@ impl Summary {
             connections: totals.flows,
             connections_left_alone: totals.left_alone.total(),
             left_alone: totals.left_alone,
+            not_held_back: group.not_held_back,
+            lacking: group.lacking,
             open_before_not_held_back: group.open_before_not_held_back,
             acks_lowered: totals.lowered,
             packets_unparsed: totals.unparsed + totals.unparsed_sent,
@@ -115,12 +121,15 @@ impl fmt::Display for Summary {
             directions.push(self.line("sent", self.sent.bytes, self.sent.rate_bps, self.sent.yielded_s, self.sent.added_delay_ms));
         }
         match directions.as_slice() {
+            [] if self.not_held_back.is_some() => write!(f, "nothing was sent over TCP in {}", human::span(self.seconds))?,
             [] if self.sent.not_held_back.is_some() => write!(f, "nothing was received over TCP in {}", human::span(self.seconds))?,
             [] => write!(f, "nothing was received or sent over TCP in {}", human::span(self.seconds))?,
             all => write!(f, "{}", all.join("; "))?,
         }
-        if self.sent.not_held_back.is_some() {
-            write!(f, "; what it sent was NOT held back")?;
+        for (verb, why) in [("received", &self.not_held_back), ("sent", &self.sent.not_held_back)] {
+            if why.is_some() {
+                write!(f, "; what it {verb} was NOT held back")?;
+            }
         }
         if self.sent.connections_left_alone > 0 {
             write!(f, "; {} connection(s) kept their own congestion control", self.sent.connections_left_alone)?;
@@ -205,10 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn uploads_that_are_not_held_back_are_told() {
+    fn what_is_not_held_back_is_told() {
         let sent = Sending { not_held_back: Some("no struct_ops".to_owned()), ..Sending::default() };
         let line = Summary { sent, ..summary(Totals { bytes: 1000, ..Totals::default() }) }.to_string();
-        assert!(line.starts_with("received 1.00 kB") && line.contains("NOT held back"), "{line}");
+        assert!(line.starts_with("received 1.00 kB") && line.contains("what it sent was NOT held back"), "{line}");
+        let line = Summary { not_held_back: Some("no tcx".to_owned()), ..summary(Totals::default()) }.to_string();
+        assert!(line.starts_with("nothing was sent") && line.contains("what it received was NOT held back"), "{line}");
     }
 
     #[test]
