@@ -1,12 +1,14 @@
 //! uTP with what others wrote over a rough path: 5 Mbit/s with 100 ms of buffer, 100 ms RTT, 2 % lost and 5 % held back, each way, in
 //! the laboratory's namespaces. Both directions, with equal sha256. Needs root and scripts/setup-utp-peers.
 //!
+//! Over IPv6 as well, and a thousand connections between two ports over a bottleneck.
+//!
 //! A megabyte each; `LOWTIDE_UTP_BYTES=100000000 cargo test -p lowtide --test utp_rough -- --nocapture` sends more.
 #![expect(clippy::print_stderr, reason = "what was measured is what the command with more bytes is for")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -46,8 +48,12 @@ fn rough(way: u64) -> PathConfig {
     }
 }
 
-/// The path, and what `scripts/setup-utp-peers` installed; none if one is missing, and in CI that fails.
+/// The rough path, and what `scripts/setup-utp-peers` installed; none if one is missing, and in CI that fails.
 fn ground(peer: &str) -> Option<(Site, PathBuf)> {
+    ground_of(peer, &rough)
+}
+
+fn ground_of(peer: &str, path: &dyn Fn(u64) -> PathConfig) -> Option<(Site, PathBuf)> {
     if let Err(e) = ready() {
         lowtide_testing::skip("uTP over a rough path", &format!("{e:#}"));
         return None;
@@ -57,7 +63,7 @@ fn ground(peer: &str) -> Option<(Site, PathBuf)> {
         lowtide_testing::skip("uTP over a rough path", &format!("{} is missing: scripts/setup-utp-peers", modules.display()));
         return None;
     }
-    Some((Site::new(1500, rough(0), rough(1), Time::ZERO..Time::MAX).expect("a path"), modules))
+    Some((Site::new(1500, path(0), path(1), Time::ZERO..Time::MAX).expect("a path"), modules))
 }
 
 /// A peer in a namespace, ended with this.
@@ -187,15 +193,16 @@ fn we_receive_what_libutp_sends_over_a_rough_path() {
     with_libutp(false).unwrap_or_else(|e| panic!("{e:#}"));
 }
 
-fn with_librqbit(we_send: bool) -> Result<()> {
+fn with_librqbit(we_send: bool, v6: bool) -> Result<()> {
     let Some((site, _)) = ground("") else { return Ok(()) };
+    let (client, server) = if v6 { give_ipv6(&site)? } else { (CLIENT.into(), SERVER.into()) };
     let runtime = runtime()?;
-    let theirs = site.server.enter(|| Ok(runtime.block_on(librqbit_utp::UtpSocket::new_udp((SERVER, 5001).into()))?))?;
-    let socket = ours(&runtime, &site.client, CLIENT.into())?;
+    let theirs = site.server.enter(|| Ok(runtime.block_on(librqbit_utp::UtpSocket::new_udp((server, 5001).into()))?))?;
+    let socket = ours(&runtime, &site.client, client)?;
     let began = now();
     let transfer = async {
         let connect = async {
-            let mut stream = socket.connect((SERVER, 5001).into()).await?;
+            let mut stream = socket.connect((server, 5001).into()).await?;
             stream.write_all(b".").await?;
             Ok::<_, anyhow::Error>(stream)
         };
@@ -215,12 +222,89 @@ fn with_librqbit(we_send: bool) -> Result<()> {
 
 #[test]
 fn librqbit_utp_receives_what_we_send_over_a_rough_path() {
-    with_librqbit(true).unwrap_or_else(|e| panic!("{e:#}"));
+    with_librqbit(true, false).unwrap_or_else(|e| panic!("{e:#}"));
 }
 
 #[test]
 fn we_receive_what_librqbit_utp_sends_over_a_rough_path() {
-    with_librqbit(false).unwrap_or_else(|e| panic!("{e:#}"));
+    with_librqbit(false, false).unwrap_or_else(|e| panic!("{e:#}"));
+}
+
+#[test]
+fn both_send_over_a_rough_path_of_ipv6() {
+    for we_send in [true, false] {
+        with_librqbit(we_send, true).unwrap_or_else(|e| panic!("{we_send}: {e:#}"));
+    }
+}
+
+/// The client's and the server's address of IPv6.
+fn give_ipv6(site: &Site) -> Result<(IpAddr, IpAddr)> {
+    let addresses = [1, 2].map(|last| Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, last));
+    for (space, address) in [&site.client, &site.server].into_iter().zip(addresses) {
+        let mut command = Command::new("ip");
+        command.args(["-6", "address", "add", &format!("{address}/64"), "dev", "tun0", "nodad"]);
+        ensure!(space.place(&mut command).status()?.success(), "ip -6 address add {address} failed");
+    }
+    Ok((addresses[0].into(), addresses[1].into()))
+}
+
+/// All begin at once, and 20 Mbit/s with 100 ms of buffer hold a quarter of one packet of each.
+#[test]
+fn a_thousand_connections_share_a_bottleneck() {
+    let smooth = |way| PathConfig {
+        rate: Rate::from_mbps_f64(20.0),
+        impair: ImpairConfig { delay_ms: 20.0, ..ImpairConfig::default() },
+        ..rough(way)
+    };
+    let Some((site, _)) = ground_of("", &smooth) else { return };
+    a_thousand_share(&site).unwrap_or_else(|e| panic!("{e:#}"));
+}
+
+fn a_thousand_share(site: &Site) -> Result<()> {
+    const EACH: usize = 10_000;
+    let runtime = runtime()?;
+    let (here, there) = (ours(&runtime, &site.client, CLIENT.into())?, ours(&runtime, &site.server, SERVER.into())?);
+    let (began, to) = (now(), there.local_addr()?);
+    runtime.block_on(async {
+        let mut listener = there.listen();
+        let accepting = tokio::spawn(async move {
+            let mut receiving = tokio::task::JoinSet::new();
+            for _ in 0..1000 {
+                let mut stream = listener.accept().await?;
+                receiving.spawn(async move {
+                    let mut got = Vec::new();
+                    stream.read_to_end(&mut got).await?;
+                    // Which one it is, so many times.
+                    ensure!(got.len() == EACH && got.chunks(4).all(|part| part == &got[..4]), "{} bytes", got.len());
+                    Ok(u32::from_le_bytes(got[..4].try_into()?))
+                });
+            }
+            let mut all: Vec<u32> = receiving.join_all().await.into_iter().collect::<Result<_>>()?;
+            all.sort_unstable();
+            Ok::<_, anyhow::Error>(all)
+        });
+        let sending: Vec<_> = (0..1000u32)
+            .map(|n| {
+                let here = here.clone();
+                tokio::spawn(async move {
+                    let mut stream = here.connect(to).await.with_context(|| format!("connection {n}"))?;
+                    let sent: Vec<u8> = n.to_le_bytes().into_iter().cycle().take(EACH).collect();
+                    stream.write_all(&sent).await?;
+                    stream.shutdown().await.with_context(|| format!("connection {n}: {:?}", stream.info()))?;
+                    Ok::<_, anyhow::Error>(stream.info().stats)
+                })
+            })
+            .collect();
+        let (mut again, mut timeouts) = (0, 0);
+        for sent in sending {
+            let stats = sent.await??;
+            (again, timeouts) = (again + stats.retransmits, timeouts + stats.timeouts);
+        }
+        ensure!(accepting.await?? == (0..1000).collect::<Vec<_>>(), "not all arrived");
+        let took = began.elapsed().as_secs_f64();
+        eprintln!("1000 connections, {EACH} bytes each, 20 Mbit/s: {took:.1} s, {again} packets sent again, {timeouts} timeouts");
+        Ok(())
+    })
 }
 
 /// A torrent through `lowtide utp proxy`: one libtorrent speaks uTP over the path, the other TCP to the proxy beside it.

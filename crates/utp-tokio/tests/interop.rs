@@ -1,7 +1,7 @@
 //! Beside what others wrote: libutp itself (npm utp-native), libtorrent (PyPI), librqbit-utp (a crate). 100 MB each way on loopback, with
 //! equal sha256. `scripts/setup-utp-peers` installs the first two into target/; without them these tests say so, and fail in CI.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -28,9 +28,9 @@ fn listener() -> (UtpListener, u16) {
 }
 
 /// Asks a peer that is silent for half a second whether it is there.
-fn impatient() -> UtpSocket {
+fn impatient(from: IpAddr) -> UtpSocket {
     let options = Options { silence: Some(Span::from_millis(500)), tick: Span::from_millis(100), ..Options::default() };
-    UtpSocket::bind(loopback(0), options).expect("loopback")
+    UtpSocket::bind(SocketAddr::new(from, 0), options).expect("loopback")
 }
 
 /// Long enough for a peer that answers no question to be given up.
@@ -89,11 +89,16 @@ struct Peer {
 
 impl Peer {
     fn start(program: &str, script: &str, modules: &Path, arguments: &[&str]) -> Peer {
+        Peer::start_on("127.0.0.1", program, script, modules, arguments)
+    }
+
+    fn start_on(host: &str, program: &str, script: &str, modules: &Path, arguments: &[&str]) -> Peer {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(script);
         let mut child = Command::new(program)
             .arg(script)
             .arg(modules)
             .args(arguments)
+            .env("HOST", host)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -149,14 +154,24 @@ async fn libutp_receives_what_we_send_and_sends_what_we_receive() {
 
 #[tokio::test]
 async fn librqbit_utp_receives_what_we_send_and_sends_what_we_receive() {
+    with_librqbit(loopback(0)).await;
+}
+
+#[tokio::test]
+async fn librqbit_utp_does_so_over_ipv6_too() {
+    with_librqbit(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))).await;
+}
+
+async fn with_librqbit(any_port: SocketAddr) {
     within(async {
-        let theirs = librqbit_utp::UtpSocket::new_udp(loopback(0)).await.expect("loopback");
-        let (mut listener, port) = listener();
+        let theirs = librqbit_utp::UtpSocket::new_udp(any_port).await.expect("loopback");
+        let mut listener = UtpListener::bind(any_port, Options::default()).expect("loopback");
+        let to = listener.socket().local_addr().expect("bound");
         // It knows no half-closed connection: one for each direction.
         for we_send in [true, false] {
             let connect = async {
                 // Before it writes nothing confirms its address, and it is not offered.
-                let mut stream = theirs.connect(loopback(port)).await.expect("connected");
+                let mut stream = theirs.connect(to).await.expect("connected");
                 stream.write_all(b".").await.expect("written");
                 stream
             };
@@ -185,7 +200,7 @@ async fn librqbit_utp_receives_what_we_send_and_sends_what_we_receive() {
 async fn quiet_peers_answer_questions() {
     let theirs = librqbit_utp::UtpSocket::new_udp(loopback(0)).await.expect("loopback");
     let (accepted, ours) = tokio::join!(theirs.accept(), async {
-        let mut stream = impatient().connect(theirs.bind_addr()).await.expect("connected");
+        let mut stream = impatient([127, 0, 0, 1].into()).connect(theirs.bind_addr()).await.expect("connected");
         stream.write_all(b".").await.expect("written");
         stream
     });
@@ -198,7 +213,7 @@ async fn quiet_peers_answer_questions() {
     let Some(modules) = installed("node_modules") else { return };
     let mut peer = Peer::start("node", "libutp.js", &modules, &["listen", "0", "receive", "7"]);
     let port = peer.says("port").await.parse().expect("a port");
-    let mut stream = impatient().connect(loopback(port)).await.expect("connected");
+    let mut stream = impatient([127, 0, 0, 1].into()).connect(loopback(port)).await.expect("connected");
     stream.write_all(b".").await.expect("written");
     tokio::time::sleep(QUIET).await;
     stream.write_all(b"there?").await.expect("libutp is there");
@@ -264,18 +279,24 @@ fn forward_to_tcp(to: SocketAddr) -> u16 {
 #[tokio::test]
 async fn libtorrent_answers_a_handshake() {
     let Some(modules) = installed("python") else { return };
+    shakes_hands(&modules, "127.0.0.1".parse().expect("an address")).await;
+    shakes_hands(&modules, Ipv6Addr::LOCALHOST.into()).await;
+}
+
+async fn shakes_hands(modules: &Path, host: IpAddr) {
     within(async {
         let folder = tempfile::tempdir().expect("a folder");
         let name = folder.path().to_str().expect("a name");
-        let mut seeder = Peer::start("python3", "libtorrent_peer.py", &modules, &[name, "utp", "seed", "1000000"]);
+        let listens_on = if host.is_ipv6() { format!("[{host}]") } else { host.to_string() };
+        let mut seeder = Peer::start_on(&listens_on, "python3", "libtorrent_peer.py", modules, &[name, "utp", "seed", "1000000"]);
         seeder.says("sha256").await;
-        let port = seeder.says("port").await.parse().expect("a port");
+        let to = SocketAddr::new(host, seeder.says("port").await.parse().expect("a port"));
         let torrent = std::fs::read(folder.path().join("data.torrent")).expect("written");
         let hash = info_hash(&torrent);
         let mut hello = b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0".to_vec();
         hello.extend(&hash);
         hello.extend(b"-LT0000-lowtide-test");
-        let mut stream = impatient().connect(loopback(port)).await.expect("connected");
+        let mut stream = impatient(host).connect(to).await.expect("connected");
         stream.write_all(&hello).await.expect("written");
         let mut answer = [0; 68];
         stream.read_exact(&mut answer).await.expect("an answer");
