@@ -59,6 +59,13 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The first id from `first` on for a connection to a peer with which those `taken` are listened on. This end will listen on it and the peer
+/// on the next one, which must be free there too: where the peer connected from id k − 1, it listens on that, and this end on k.
+fn free_id(first: u16, taken: impl Fn(u16) -> bool) -> Option<u16> {
+    let from_there = (0..=u16::MAX).map(|n| first.wrapping_add(n));
+    from_there.into_iter().find(|&id| (0..3).all(|n| !taken(id.wrapping_add(n))))
+}
+
 fn path_mtu(peer: SocketAddr) -> PathMtu {
     match peer.ip().to_canonical() {
         IpAddr::V4(_) => PathMtu::IPV4,
@@ -125,12 +132,8 @@ impl Port {
                 format!("the port has its {limit} connections already (max_connections)"),
             ));
         }
-        let id = loop {
-            let id: u16 = rand::rng().random();
-            // Taken too where the peer connects to us: then its packets could be for either.
-            if [id, id.wrapping_add(1)].iter().all(|&id| !table.members.contains_key(&(peer, id))) {
-                break id;
-            }
+        let Some(id) = free_id(rand::rng().random(), |id| table.members.contains_key(&(peer, id))) else {
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, format!("no connection id is left with {peer}")));
         };
         let open = Open { id, seq: rand::rng().random() };
         let protocol = Connection::connect(self.options.config(mtu), cc, open, now);
@@ -305,5 +308,23 @@ impl Table {
         if let Some(key) = self.half_open.pop_front() {
             self.members.remove(&key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Id 100 is listened on: the peer's end of that connection has 99 or 101. From 98 the peer would listen on 99.
+    #[test]
+    fn no_end_listens_on_an_id_twice() {
+        let free: Vec<u16> = (90..110).filter(|&id| free_id(id, |taken| taken == 100) == Some(id)).collect();
+        assert_eq!(free, (90..98).chain(101..110).collect::<Vec<_>>());
+        assert_eq!(free_id(65_535, |taken| taken == 0 || taken == 3), Some(4), "around the wrap");
+    }
+
+    #[test]
+    fn when_all_ids_are_taken_there_is_none() {
+        assert_eq!(free_id(7, |taken| taken % 3 == 0), None);
     }
 }

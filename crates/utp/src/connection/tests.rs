@@ -132,6 +132,42 @@ fn a_fin_ends_the_stream_behind_the_last_byte() {
     assert!(pair.ended && pair.acceptor.as_ref().expect("there").received() == 5000);
 }
 
+/// The reason that came with the FIN stays, though later packets name none.
+#[test]
+fn why_the_peer_closed_is_known() {
+    let mut pair = pair(Config::default(), 700);
+    pair.initiator.write(1);
+    pair.run(at(100), &mut |_| Fate::Pass);
+    let acceptor = pair.acceptor.as_mut().expect("there");
+    let (seq, ack) = (acceptor.incoming.last().wrapping_add(1), acceptor.out.next().wrapping_sub(1));
+    let header = Header { kind: Kind::Fin, connection_id: acceptor.id(), seq, ack, ..Header::default() };
+    assert_eq!(acceptor.close_reason(), None);
+    let arrival = acceptor.on_packet(&Packet { header, close_reason: Some(6), ..Packet::default() }, at(101));
+    acceptor.on_packet(&Packet { header: Header { kind: Kind::State, ..header }, ..Packet::default() }, at(102));
+    assert_eq!((arrival.end, acceptor.close_reason()), (true, Some(6)));
+}
+
+/// A quarter of an hour on a path without a queue, the acceptor's clock 200 parts in a million too fast, or too slow: 180 ms by then. Neither
+/// end's control takes that for a queue.
+#[test]
+fn clocks_that_drift_apart_make_no_queue() {
+    for drift_ppm in [200, -200] {
+        let mut pair = pair(Config { packet: 100, ..Config::default() }, 700);
+        (pair.records, pair.drift_ppm) = (false, drift_ppm);
+        for second in 1..=900 {
+            pair.initiator.write(1000);
+            if let Some(acceptor) = &mut pair.acceptor {
+                acceptor.write(1000);
+            }
+            pair.run(at(second * 1000), &mut |_| Fate::Pass);
+        }
+        let acceptor = pair.acceptor.as_ref().expect("there");
+        assert!(acceptor.received() > 890_000 && pair.initiator.received() > 890_000);
+        let queues = [&pair.initiator, acceptor].map(|end| end.snapshot().queueing_delay.expect("measured").millis_f64());
+        assert!(queues.iter().all(|&ms| ms < 15.0), "{drift_ppm}: {queues:?} ms");
+    }
+}
+
 /// A protocol in which the server speaks first: the answer to the SYN is acknowledged at once when there is nothing to send.
 #[test]
 fn the_acceptor_may_speak_first() {

@@ -57,6 +57,22 @@ fn unknown_extensions_are_skipped_and_known_ones_found_behind_them() {
     assert_eq!((packet.sack, payload, packet.payload), (Some(Sack::from_mask(1)), &b"payload"[..], 7));
 }
 
+/// libtorrent's FIN (utp_stream.cpp, `utp_socket_impl::send_fin` with `write_close_reason`): extension 3, two reserved bytes, the reason.
+#[test]
+fn a_close_reason_is_read_wherever_it_stands() {
+    for behind_a_mask in [false, true] {
+        let header = Header { kind: Kind::Fin, ..Header::default() };
+        let mut bytes = encoded(&Packet { header, sack: behind_a_mask.then(|| Sack::from_mask(1)), ..Packet::default() });
+        let next = if behind_a_mask { 20 } else { 1 };
+        bytes[next] = 3;
+        bytes.extend([0, 4, 0, 0, 1, 2]);
+        let (packet, payload) = Packet::decode(&bytes).expect("sound");
+        assert_eq!((packet.header.kind, packet.close_reason, payload), (Kind::Fin, Some(258), &[][..]));
+        bytes[next + if behind_a_mask { 7 } else { 20 }] = 3;
+        assert_eq!(Packet::decode(&bytes), Err(DecodeError::Extension(3)), "four bytes");
+    }
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     let sound = encoded(&Packet { sack: Some(Sack::from_mask(5)), ..Packet::default() });

@@ -35,6 +35,8 @@ pub(super) struct Pair {
     pub records: bool,
     /// Datagrams larger than this are lost if they must not be fragmented.
     pub drops_probes_above: Option<usize>,
+    /// The acceptor's clock runs so much too fast.
+    pub drift_ppm: i64,
     /// The acceptor was told of the end.
     pub ended: bool,
     /// When payload last arrived in order.
@@ -60,9 +62,21 @@ impl Pair {
             sent: Vec::new(),
             records: true,
             drops_probes_above: None,
+            drift_ppm: 0,
             ended: false,
             last_data: Time::ZERO,
         }
+    }
+
+    /// What the acceptor's clock says at `now`.
+    fn theirs(&self, now: Time) -> Time {
+        Time::from_nanos(now.nanos().saturating_add_signed(now.nanos() as i64 / 1_000_000 * self.drift_ppm))
+    }
+
+    /// When the acceptor's clock says `theirs`, or a little later.
+    fn ours(&self, theirs: Time) -> Time {
+        let nanos = theirs.nanos() as i128 * 1_000_000 / i128::from(1_000_000 + self.drift_ppm);
+        Time::from_nanos(nanos as u64 + u64::from(self.drift_ppm != 0) * 1_000_000)
     }
 
     pub(super) fn states(&self) -> [State; 2] {
@@ -73,7 +87,8 @@ impl Pair {
     pub(super) fn run(&mut self, end: Time, fate: &mut dyn FnMut(&Packet) -> Fate) {
         loop {
             self.send_all(fate);
-            let timers = [Some(&self.initiator), self.acceptor.as_ref()].map(|c| c.and_then(Connection::deadline));
+            let theirs = self.acceptor.as_ref().and_then(Connection::deadline).map(|at| self.ours(at));
+            let timers = [self.initiator.deadline(), theirs];
             let due = timers.into_iter().flatten().chain(self.path.keys().next().map(|key| key.0)).min();
             let Some(due) = due.filter(|&due| due <= end) else { break };
             self.now = due;
@@ -81,8 +96,9 @@ impl Pair {
                 self.arrive();
             } else if timers[0] == Some(due) {
                 self.initiator.on_timer(due);
-            } else if let Some(acceptor) = &mut self.acceptor {
-                acceptor.on_timer(due);
+            } else {
+                let theirs = self.theirs(due);
+                self.acceptor.iter_mut().for_each(|acceptor| acceptor.on_timer(theirs));
             }
         }
         self.now = end;
@@ -90,9 +106,10 @@ impl Pair {
 
     fn send_all(&mut self, fate: &mut dyn FnMut(&Packet) -> Fate) {
         for to_acceptor in [true, false] {
+            let now = if to_acceptor { self.now } else { self.theirs(self.now) };
             let from = if to_acceptor { Some(&mut self.initiator) } else { self.acceptor.as_mut() };
             let Some(from) = from else { continue };
-            while let Some(transmit) = from.poll(self.now) {
+            while let Some(transmit) = from.poll(now) {
                 let packet = transmit.packet;
                 if self.records {
                     self.sent.push((self.now, packet));
@@ -119,13 +136,14 @@ impl Pair {
             self.initiator.on_packet(&packet, self.now);
             return;
         }
+        let theirs = self.theirs(self.now);
         match &mut self.acceptor {
             None if packet.header.kind == Kind::Syn => {
-                self.acceptor = Some(Connection::accept(self.config, super::libutp(), &packet, self.seq, self.now));
+                self.acceptor = Some(Connection::accept(self.config, super::libutp(), &packet, self.seq, theirs));
             }
             None => {}
             Some(acceptor) => {
-                let arrival = acceptor.on_packet(&packet, self.now);
+                let arrival = acceptor.on_packet(&packet, theirs);
                 self.ended |= arrival.end;
                 if arrival.payload == Placement::InOrder {
                     self.last_data = self.now;
