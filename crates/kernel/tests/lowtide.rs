@@ -83,6 +83,7 @@ impl Life {
             prior_delivered,
             rate,
             cwnd_limited: !self.receiver || self.rng.random_range(0..30) > 0,
+            drained: self.rng.random_range(0..10) > 0,
             ..Ack::default()
         };
         self.reference.on_ack(&ack);
@@ -99,6 +100,7 @@ impl Life {
             rate_delivered: ack.rate.map_or(0, |r| r.delivered),
             rate_interval: ack.rate.map_or(0, |r| r.interval.nanos()),
             limited: ack.cwnd_limited,
+            drained: ack.drained,
             ..native::Ack::default()
         });
     }

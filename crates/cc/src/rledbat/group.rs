@@ -116,9 +116,11 @@ impl Group {
             ..Ack::default()
         };
         self.congestion(&report, now, in_flight);
+        // What a reduction begins with.
+        let reduced = if stepping { "floor" } else { "drain" };
         let before = self.control.snapshot().phase;
         self.control.on_ack(&ack);
-        if before != "drain" && self.control.snapshot().phase == "drain" {
+        if before != reduced && self.control.snapshot().phase == reduced {
             self.slowdowns += 1;
             self.drained = 0;
         }

@@ -167,7 +167,8 @@ INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64
 	u32 busy, uneven;
 	int pair;
 
-	if (a->prior_delivered < f->mark + lowtide_receives(&c->signals))
+	// What was permitted before comes in trains, even if it was sent later.
+	if (a->prior_delivered < f->mark + lowtide_receives(&c->signals) || (lowtide_receives(&c->signals) && !a->drained))
 		return;
 	pair = lowtide_receives(&c->signals) ? 1 : lowtide_completes_a_pair(c, a);
 	if (pair) {

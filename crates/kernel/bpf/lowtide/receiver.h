@@ -10,6 +10,9 @@
 #define LOWTIDE_TRAIN 1200                 // us that a quarter of them may be above the least: what the host's own trains build
 #define LOWTIDE_VALIDATE_LEAST 4000000ULL  // us: a loss sends to the floor again after this at first
 #define LOWTIDE_VALIDATE_MOST 80000000ULL
+// us after a loss or a mark without learning jitter: a loss-based flow on a line of tens of Mbit/s is back at its maximum after 3 to 9 s
+// (RFC 9438 4.2, K), and silences that its packets make are not the line's.
+#define LOWTIDE_QUIET 10000000ULL
 #define LOWTIDE_HOLE_MOST 100000           // us that the usual hole is taken to be at most
 
 INLINE void lowtide_receiving_init(struct lowtide *c)
@@ -18,7 +21,7 @@ INLINE void lowtide_receiving_init(struct lowtide *c)
 
 	for (int i = 0; i < LOWTIDE_LEAST; i++)
 		r->least[i] = LOWTIDE_NONE;
-	r->taken = r->skip = r->gaps = r->hole = r->validate_from = r->validating = 0;
+	r->taken = r->skip = r->gaps = r->hole = r->quiet_from = r->validate_from = r->validating = 0;
 	r->last_arrival = c->signals.now;
 	r->validate_every = LOWTIDE_VALIDATE_LEAST;
 }
@@ -37,11 +40,15 @@ INLINE void lowtide_keep_least(struct lowtide_receiving *r, u64 sample)
 // Each segment, before the signals have seen it.
 INLINE void lowtide_note_arrival(struct lowtide *c, const struct control_ack *a)
 {
-	const struct lowtide_signals *s = &c->signals;
+	struct lowtide_signals *s = &c->signals;
 	struct lowtide_receiving *r = &c->receiving;
 	u64 now = a->now / 1000, gap = lowtide_less(now, r->last_arrival);
 
 	r->last_arrival = now;
+	if (a->lost | a->ce) {
+		r->quiet_from = now + LOWTIDE_QUIET;
+		lowtide_forget_jitter(s);
+	}
 	r->gaps += gap > larger_u63(1000, 6 * s->serialisation);
 	if (a->rtt == CONTROL_NONE || NOW_IS(c->state) != LOWTIDE_LAW || r->taken >= LOWTIDE_QUANTILE_SAMPLES)
 		return;
@@ -55,13 +62,13 @@ INLINE void lowtide_note_arrival(struct lowtide *c, const struct control_ack *a)
 	lowtide_keep_least(r, a->rtt / 1000);
 }
 
-// A window makes one hole a round trip by itself.
+// A window makes one hole a round trip by itself, and a rival makes others.
 INLINE int lowtide_gaps_are_the_lines(struct lowtide *c)
 {
 	u64 gaps = c->receiving.gaps;
 
 	c->receiving.gaps = 0;
-	return gaps > 1;
+	return gaps > 1 && c->signals.now > c->receiving.quiet_from;
 }
 
 // The round's minimum alone is unfair: whose train follows the hole sees no queue. A quarter of the samples must see little.

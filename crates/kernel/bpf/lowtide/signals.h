@@ -91,6 +91,13 @@ INLINE void lowtide_refresh(struct lowtide_signals *s)
 	s->alarm = 2 * s->knee + larger_u63(2 * s->serialisation, 2000);
 }
 
+// What looked like the line's silences may be somebody else's.
+INLINE void lowtide_forget_jitter(struct lowtide_signals *s)
+{
+	s->gap = 0;
+	lowtide_refresh(s);
+}
+
 INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control_start *start)
 {
 	s->mss = larger_u63(start->mss, 1);
@@ -224,7 +231,8 @@ INLINE void lowtide_take_base(struct lowtide_signals *s, u64 rtt)
 		s->base = rtt;
 		lowtide_refresh(s);
 	}
-	if (rtt <= s->base + near)
+	// Whose train follows the hole sees no queue though one stands: behind a receive window only a drain tells.
+	if (!lowtide_receives(s) && rtt <= s->base + near)
 		s->base_seen = s->now;
 }
 

@@ -38,6 +38,7 @@ struct lowtide_receiving {
 	u64 gaps;                          // silences of the round that are longer than the line's own
 	u64 last_arrival;
 	u64 hole;                          // the usual longest silence of a round
+	u64 quiet_from;                    // silences before this may be a rival's
 	u64 validate_from, validate_every, validating;
 };
 

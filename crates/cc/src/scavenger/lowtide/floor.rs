@@ -138,7 +138,8 @@ impl Lowtide {
     }
 
     pub(super) fn in_floor(&mut self, ack: &Ack, rtt: u64) {
-        if ack.prior_delivered < self.floor.mark + u64::from(self.signals.receiver) {
+        let receiver = self.signals.receiver;
+        if ack.prior_delivered < self.floor.mark + u64::from(receiver) || (receiver && !ack.drained) {
             return;
         }
         let queue = rtt - self.signals.base;

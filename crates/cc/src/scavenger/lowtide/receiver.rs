@@ -15,6 +15,9 @@ const TRAIN: u64 = 1_200;
 /// A loss sends to the floor again after this at first, and at most.
 const VALIDATE_LEAST: u64 = 4_000_000;
 const VALIDATE_MOST: u64 = 80_000_000;
+/// After a loss or a mark no jitter is learned for so long: a loss-based flow on a line of tens of Mbit/s is back at its maximum after 3 to 9 s
+/// (RFC 9438 §4.2, K), and silences that its packets make are not the line's.
+const QUIET: u64 = 10_000_000;
 /// The usual hole is taken to be at most this long.
 const HOLE_MOST: u64 = 100_000;
 
@@ -31,6 +34,8 @@ pub struct Receiving {
     last_arrival: u64,
     /// The usual longest silence of a round.
     hole: u64,
+    /// Silences before this may be a rival's.
+    quiet_from: u64,
     validate_from: u64,
     validate_every: u64,
     validating: bool,
@@ -55,6 +60,7 @@ impl Lowtide {
             gaps: 0,
             last_arrival: start.now.nanos() / 1000,
             hole: 0,
+            quiet_from: 0,
             validate_from: 0,
             validate_every: VALIDATE_LEAST,
             validating: false,
@@ -67,6 +73,10 @@ impl Lowtide {
         let now = ack.now.nanos() / 1000;
         let gap = now.saturating_sub(receiving.last_arrival);
         receiving.last_arrival = now;
+        if ack.lost > 0 || ack.ce > 0 {
+            receiving.quiet_from = now + QUIET;
+            self.signals.forget_jitter();
+        }
         receiving.gaps += u32::from(gap > 1_000.max(6 * self.signals.serialisation));
         if let Some(rtt) = ack.rtt.filter(|_| self.state == State::Law && receiving.taken < SAMPLES) {
             if receiving.skip > 0 {
@@ -80,9 +90,10 @@ impl Lowtide {
         }
     }
 
-    /// A window makes one hole a round trip by itself.
+    /// A window makes one hole a round trip by itself, and a rival makes others.
     pub(super) fn gaps_are_the_lines(&mut self) -> bool {
-        self.receiving.as_mut().is_none_or(|receiving| std::mem::take(&mut receiving.gaps) > 1)
+        let now = self.signals.now;
+        self.receiving.as_mut().is_none_or(|receiving| std::mem::take(&mut receiving.gaps) > 1 && now > receiving.quiet_from)
     }
 
     /// The round's minimum alone is unfair: whose train follows the hole sees no queue. A quarter of the samples must see little.
@@ -142,5 +153,102 @@ impl Lowtide {
         if self.receiving.is_some() && matches!(self.state, State::Law | State::Drain) {
             self.begin_probe();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_units::{Span, Time};
+
+    use super::super::parts::Parts;
+    use super::*;
+    use crate::controller::Controller;
+
+    /// A receiver whose segments come as told; times in µs.
+    struct Line {
+        cc: Lowtide,
+        now: u64,
+        drained: bool,
+    }
+
+    impl Line {
+        /// In LAW on a path of 20 ms, so long after its start that a queue is an alarm.
+        fn in_law() -> Line {
+            let start = Start { now: Time::from_millis(1_000), mss: 1448, ..Start::default() };
+            let mut line = Line { cc: Lowtide::new(&start, Parts::ALL), now: 1_000_000, drained: true };
+            line.cc.become_receiver(&start);
+            (0..200).for_each(|_| line.segment(600, 20_000, 0));
+            (0..300).for_each(|_| line.segment(600, 22_400, 0));
+            assert_eq!(line.phase(), "law");
+            line
+        }
+
+        /// The next one, `after` the last.
+        fn segment(&mut self, after: u64, rtt: u64, lost: u64) {
+            self.now += after;
+            let ns = |us: u64| us * 1000;
+            self.cc.on_ack(&Ack {
+                now: Time::from_nanos(ns(self.now)),
+                acked: 1448,
+                lost,
+                in_flight: 40 * 1448,
+                rtt: Some(Span::from_micros(rtt)),
+                srtt: Span::from_micros(rtt),
+                delivered: ns(self.now),
+                prior_delivered: ns(self.now - rtt),
+                cwnd_limited: true,
+                drained: self.drained,
+                ..Ack::default()
+            });
+        }
+
+        fn phase(&self) -> &'static str {
+            self.cc.snapshot().phase
+        }
+
+        /// Ten segments at once, and then none for a while, three times a round trip.
+        fn in_bursts(&mut self, lost: u64) {
+            self.segment(100, 22_400, lost);
+            for n in 1..300 {
+                self.segment(if n % 10 == 0 { 6_000 } else { 100 }, 22_400, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_are_the_lines_own_unless_something_was_lost_a_moment_ago() {
+        let mut alone = Line::in_law();
+        alone.in_bursts(0);
+        assert!(alone.cc.signals.jitter() > 500, "{}", alone.cc.signals.jitter());
+        alone.segment(100, 22_400, 1448);
+        assert_eq!(alone.cc.signals.jitter(), 0, "it may have been somebody else's");
+        let mut beside = Line::in_law();
+        beside.in_bursts(1448);
+        assert_eq!(beside.cc.signals.jitter(), 0);
+    }
+
+    /// Segments of the window of before say what the line was like before.
+    #[test]
+    fn the_floor_hears_only_what_was_permitted_there() {
+        let mut line = Line::in_law();
+        (0..60).for_each(|_| line.segment(600, 40_000, 0));
+        assert_eq!(line.phase(), "floor");
+        line.drained = false;
+        (0..60).for_each(|_| line.segment(600, 20_000, 0));
+        assert_eq!(line.phase(), "floor");
+        line.drained = true;
+        (0..10).for_each(|_| line.segment(60_000, 20_000, 0));
+        assert_ne!(line.phase(), "floor");
+    }
+
+    /// A segment that follows the hole between two trains sees no queue, though one stands.
+    #[test]
+    fn the_empty_line_is_looked_for_though_some_segments_see_no_queue() {
+        let mut line = Line::in_law();
+        let drained = (0..20_000).any(|n| {
+            line.segment(600, if n % 40 == 0 { 20_000 } else { 22_400 }, 0);
+            line.phase() == "drain"
+        });
+        assert!(drained);
     }
 }

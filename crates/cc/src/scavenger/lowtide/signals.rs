@@ -221,7 +221,8 @@ impl Signals {
             self.base = rtt;
             self.refresh();
         }
-        if rtt <= self.base + near {
+        // Whose train follows the hole sees no queue though one stands: behind a receive window only a drain tells.
+        if rtt <= self.base + near && !self.receiver {
             self.base_seen = self.now;
         }
     }
@@ -343,6 +344,14 @@ impl Signals {
         let excess = longest.saturating_sub(6 * self.serialisation.max(time_of(self.mss, self.rate)));
         self.gap = if excess > self.gap { self.gap + (excess - self.gap) / 4 } else { self.gap - (self.gap - excess) / 16 };
         self.refresh();
+    }
+
+    /// What looked like the line's silences may be somebody else's.
+    pub fn forget_jitter(&mut self) {
+        if self.gap > 0 {
+            self.gap = 0;
+            self.refresh();
+        }
     }
 
     /// Computes what follows from base, line rate, dispersion and jitter.
