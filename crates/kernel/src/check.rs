@@ -29,6 +29,12 @@ pub fn sending_verified(config: &Config) -> Result<(Vec<Verified>, Vec<Lacking>)
     Ok((load::verified(&object), lacking))
 }
 
+/// Bytes of `struct __sk_buff` up to `gso_size`, and where what a caller may set of a batch stands in it (linux/bpf.h; Linux
+/// `net/bpf/test_run.c`, convert___skb_to_skb).
+const CONTEXT: usize = 180;
+const GSO_SEGS: usize = 164;
+const GSO_SIZE: usize = 176;
+
 /// The programs in the kernel, attached to nothing.
 #[derive(Debug)]
 pub struct Bench {
@@ -54,9 +60,27 @@ impl Bench {
     /// # Errors
     /// The kernel cannot run the program on it.
     pub fn transmit(&self, frame: &[u8]) -> Result<Vec<u8>> {
+        self.transmit_batch(frame, 0)
+    }
+
+    /// The same of a batch that the device will cut into segments of `gso_size` bytes of payload; zero: no batch.
+    ///
+    /// # Errors
+    /// The kernel cannot run the program on it.
+    pub fn transmit_batch(&self, frame: &[u8], gso_size: u32) -> Result<Vec<u8>> {
         let program = load::program(&self.object, "transmit_test")?;
         let mut out = vec![0; frame.len() + 256];
-        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..ProgramInput::default() };
+        let mut context = [0; CONTEXT];
+        if let Some(segments) = (frame.len() as u32).checked_div(gso_size) {
+            context[GSO_SEGS..][..4].copy_from_slice(&segments.to_ne_bytes());
+            context[GSO_SIZE..][..4].copy_from_slice(&gso_size.to_ne_bytes());
+        }
+        let input = ProgramInput {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            context_in: (gso_size > 0).then_some(&mut context[..]),
+            ..ProgramInput::default()
+        };
         let output = program.test_run(input).context("the program does not run on this frame")?;
         Ok(output.data.as_deref().map(<[u8]>::to_vec).unwrap_or_default())
     }

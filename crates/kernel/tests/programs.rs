@@ -179,6 +179,7 @@ fn tcp(packet: &[u8]) -> Option<(usize, u32)> {
 }
 
 /// A lowered window leaves a right checksum, and nothing but window and checksum differs, in both families, with and without extension headers.
+/// So it is of a batch that the device will cut into segments, in both ways to read a packet.
 /// To BPF_PROG_TEST_RUN a VLAN tag is the network header, and no checksum is left to the device: scripts/check-kernels has a real VLAN, and the
 /// transfers of crates/cli/tests are checked where they arrive.
 #[test]
@@ -196,6 +197,11 @@ fn only_window_and_checksum_change_and_both_are_right() {
         let check = !fold(pseudo + sum(&packet[at..]));
         packet[at + 16..at + 18].copy_from_slice(&check.to_be_bytes());
         let after = bench.transmit(&packet).expect("the program runs");
+        let batch = rng.random_range(1..packet.len() as u32);
+        for way in ["searched for", "read where it was"] {
+            let cut = bench.transmit_batch(&packet, batch).unwrap_or_else(|e| panic!("in segments of {batch}: {e:#}"));
+            assert_eq!(cut, after, "as a batch of segments of {batch} it is changed otherwise, its header {way}: {packet:02x?}");
+        }
         if after == packet {
             continue;
         }
