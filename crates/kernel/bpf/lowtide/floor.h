@@ -139,12 +139,12 @@ INLINE void lowtide_leave_floor(struct lowtide *c)
 
 	if (!first_visit && !nobody && !is_free && !doubt)
 		return;
+	if (lowtide_receives(s))
+		lowtide_validated(c, is_friend);
 	if (f->met && is_friend) {
 		lowtide_join_a_friend(c);
 		return;
 	}
-	if (lowtide_receives(s))
-		lowtide_validated(c);
 	f->met = f->met && !nobody;
 	f->doubted = doubt && !is_free;
 	lowtide_begin_probe(c);

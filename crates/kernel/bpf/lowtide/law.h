@@ -105,7 +105,7 @@ INLINE void lowtide_steer(struct lowtide *c, const struct lowtide_round *seen)
 		lowtide_drain(c);
 }
 
-// A late-comer beside somebody who fills a small buffer takes his queue for the path; only losses tell. The floor shows who is there.
+// The floor shows who is there.
 INLINE void lowtide_validate(struct lowtide *c, const struct control_ack *a)
 {
 	lowtide_yield_line(c, a, 0);
@@ -138,7 +138,7 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	managed = seen.marked || (seen.lost > 0 && s->queue * 2 > s->knee * 3);
 	if (managed && may_yield)
 		lowtide_yield_line(c, a, 0);
-	else if (lowtide_receives(s) && may_yield && seen.lost > 0 && lowtide_wants_to_validate(c))
+	else if (lowtide_receives(s) && may_yield && lowtide_wants_to_validate(c, &seen))
 		lowtide_validate(c, a);
 	else if (s->queue <= s->alarm)
 		lowtide_steer(c, &seen);

@@ -10,6 +10,8 @@
 #define LOWTIDE_TRAIN 1200                 // us that a quarter of them may be above the least: what the host's own trains build
 #define LOWTIDE_VALIDATE_LEAST 4000000ULL  // us: a loss sends to the floor again after this at first
 #define LOWTIDE_VALIDATE_MOST 80000000ULL
+// Rounds in a row with more queue than ours at less than 0.6 of the line, after which the floor is asked.
+#define LOWTIDE_PRESSED 8
 // us after a loss or a mark without learning jitter: a loss-based flow on a line of tens of Mbit/s is back at its maximum after 3 to 9 s
 // (RFC 9438 4.2, K), and silences that its packets make are not the line's.
 #define LOWTIDE_QUIET 10000000ULL
@@ -21,7 +23,7 @@ INLINE void lowtide_receiving_init(struct lowtide *c)
 
 	for (int i = 0; i < LOWTIDE_LEAST; i++)
 		r->least[i] = LOWTIDE_NONE;
-	r->taken = r->skip = r->gaps = r->hole = r->quiet_from = r->validate_from = r->validating = 0;
+	r->taken = r->skip = r->gaps = r->hole = r->quiet_from = r->pressed = r->validate_from = r->validating = 0;
 	r->last_arrival = c->signals.now;
 	r->validate_every = LOWTIDE_VALIDATE_LEAST;
 }
@@ -94,17 +96,27 @@ INLINE u64 lowtide_usual_hole(struct lowtide *c, const struct lowtide_round *see
 	return before + before / 2;
 }
 
-INLINE int lowtide_wants_to_validate(const struct lowtide *c) { return c->signals.now > c->receiving.validate_from; }
+// Whether somebody may be there whose queue is no alarm. A late-comer beside one who fills a small buffer takes his queue for the path: only losses
+// tell. One whom an AQM holds below our alarm pushes us back, round by round.
+INLINE int lowtide_wants_to_validate(struct lowtide *c, const struct lowtide_round *seen)
+{
+	const struct lowtide_signals *s = &c->signals;
+	struct lowtide_receiving *r = &c->receiving;
+	int pressed = s->queue * 5 > s->knee * 6 && s->smooth_rate * 5 < lowtide_line_rate(s) * 3;
 
-// The floor is left.
-INLINE void lowtide_validated(struct lowtide *c)
+	r->pressed = pressed ? r->pressed + 1 : 0;
+	return (seen->lost > 0 || r->pressed >= LOWTIDE_PRESSED) && s->now > r->validate_from;
+}
+
+// The floor is left; a friend is nobody.
+INLINE void lowtide_validated(struct lowtide *c, int is_friend)
 {
 	struct lowtide_receiving *r = &c->receiving;
 
 	if (!r->validating)
 		return;
 	r->validating = 0;
-	r->validate_every = c->floor.met ? LOWTIDE_VALIDATE_LEAST : lesser_u63(2 * r->validate_every, LOWTIDE_VALIDATE_MOST);
+	r->validate_every = c->floor.met && !is_friend ? LOWTIDE_VALIDATE_LEAST : lesser_u63(2 * r->validate_every, LOWTIDE_VALIDATE_MOST);
 	r->validate_from = c->signals.now + r->validate_every;
 	c->floor.level = 0;
 }

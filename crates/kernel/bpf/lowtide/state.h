@@ -39,6 +39,7 @@ struct lowtide_receiving {
 	u64 last_arrival;
 	u64 hole;                          // the usual longest silence of a round
 	u64 quiet_from;                    // silences before this may be a rival's
+	u64 pressed;                       // rounds in a row with more queue than ours at less than our rate
 	u64 validate_from, validate_every, validating;
 };
 

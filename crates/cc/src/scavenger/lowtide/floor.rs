@@ -181,10 +181,10 @@ impl Lowtide {
         if !(first_visit || nobody || free || doubt) {
             return;
         }
-        if floor.met && friend {
+        self.validated(friend);
+        if self.floor.met && friend {
             return self.join_a_friend();
         }
-        self.validated();
         self.floor.met &= !nobody;
         self.floor.doubted = doubt && !free;
         self.begin_probe();

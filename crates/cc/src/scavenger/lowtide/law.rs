@@ -72,7 +72,7 @@ impl Lowtide {
         let managed = seen.marked || (seen.lost > 0 && s.queue * 2 > s.knee * 3);
         if managed && may_yield && self.parts.has(Part::LossAlarm) {
             self.yield_line(ack, false);
-        } else if may_yield && seen.lost > 0 && self.wants_to_validate() {
+        } else if may_yield && self.wants_to_validate(&seen) {
             self.validate(ack);
         } else if self.signals.queue > self.signals.alarm {
             if may_yield {

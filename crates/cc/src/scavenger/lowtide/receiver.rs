@@ -15,6 +15,8 @@ const TRAIN: u64 = 1_200;
 /// A loss sends to the floor again after this at first, and at most.
 const VALIDATE_LEAST: u64 = 4_000_000;
 const VALIDATE_MOST: u64 = 80_000_000;
+/// Rounds in a row with more queue than ours at less than 0.6 of the line, after which the floor is asked.
+const PRESSED: u32 = 8;
 /// After a loss or a mark no jitter is learned for so long: a loss-based flow on a line of tens of Mbit/s is back at its maximum after 3 to 9 s
 /// (RFC 9438 §4.2, K), and silences that its packets make are not the line's.
 const QUIET: u64 = 10_000_000;
@@ -39,6 +41,7 @@ pub struct Receiving {
     validate_from: u64,
     validate_every: u64,
     validating: bool,
+    pressed: u32,
 }
 
 impl Receiving {
@@ -64,6 +67,7 @@ impl Lowtide {
             validate_from: 0,
             validate_every: VALIDATE_LEAST,
             validating: false,
+            pressed: 0,
         }));
     }
 
@@ -116,11 +120,17 @@ impl Lowtide {
         before + before / 2
     }
 
-    pub(super) fn wants_to_validate(&self) -> bool {
-        self.receiving.as_ref().is_some_and(|receiving| self.signals.now > receiving.validate_from)
+    /// Whether somebody may be there whose queue is no alarm. A late-comer beside one who fills a small buffer takes his queue for the path: only
+    /// losses tell. One whom an AQM holds below our alarm pushes us back, round by round.
+    pub(super) fn wants_to_validate(&mut self, seen: &RoundSoFar) -> bool {
+        let s = &self.signals;
+        let Some(receiving) = &mut self.receiving else { return false };
+        let pressed = s.queue * 5 > s.knee * 6 && s.smooth_rate * 5 < s.line_rate() * 3;
+        receiving.pressed = if pressed { receiving.pressed + 1 } else { 0 };
+        (seen.lost > 0 || receiving.pressed >= PRESSED) && s.now > receiving.validate_from
     }
 
-    /// A late-comer beside somebody who fills a small buffer takes his queue for the path; only losses tell. The floor shows who is there.
+    /// The floor shows who is there.
     pub(super) fn validate(&mut self, ack: &Ack) {
         self.yield_line(ack, false);
         self.floor.level = self.floor.level.max(1);
@@ -129,11 +139,12 @@ impl Lowtide {
         }
     }
 
-    /// The floor is left.
-    pub(super) fn validated(&mut self) {
+    /// The floor is left; a friend is nobody.
+    pub(super) fn validated(&mut self, friend: bool) {
         let Some(receiving) = &mut self.receiving else { return };
         if std::mem::take(&mut receiving.validating) {
-            receiving.validate_every = if self.floor.met { VALIDATE_LEAST } else { (2 * receiving.validate_every).min(VALIDATE_MOST) };
+            receiving.validate_every =
+                if self.floor.met && !friend { VALIDATE_LEAST } else { (2 * receiving.validate_every).min(VALIDATE_MOST) };
             receiving.validate_from = self.signals.now + receiving.validate_every;
             self.floor.level = 0;
         }
@@ -250,5 +261,16 @@ mod tests {
             line.phase() == "drain"
         });
         assert!(drained);
+    }
+
+    /// CoDel keeps a rival's queue at 5 ms, below our alarm of 7: a third of the line is then all that is left to us.
+    #[test]
+    fn who_is_pushed_back_below_the_alarm_asks_the_floor() {
+        let mut line = Line::in_law();
+        let yielded = (0..600).any(|_| {
+            line.segment(1_800, 24_500, 0);
+            line.phase() == "floor"
+        });
+        assert!(yielded);
     }
 }
