@@ -17,6 +17,7 @@ INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 	c->floor.doubt_at = c->floor.arrived = 0;
 	c->floor.pairs = c->floor.uneven = c->floor.doubted = c->floor.noisy = 0;
 	c->floor.least = LOWTIDE_NONE;
+	c->floor.noise = LOWTIDE_NOISE;
 	for (int i = 0; i < LOWTIDE_QUEUES; i++)
 		c->floor.queues[i] = 0;
 	c->floor.random = start->seed | 1;

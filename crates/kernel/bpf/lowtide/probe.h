@@ -132,6 +132,7 @@ INLINE void lowtide_grow(struct lowtide *c, const struct control_ack *a)
 	rate = lowtide_measured(c);
 	line = lowtide_line_rate(&c->signals);
 	if (c->probe.step == LOWTIDE_MEASURING && rate > line / 100 * 79) {
+		lowtide_nobody_was_here(&c->floor);
 		lowtide_enter_law(c, line); // All that was sent came through: the line is what it was.
 		return;
 	}

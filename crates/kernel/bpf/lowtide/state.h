@@ -17,6 +17,7 @@ struct lowtide_floor {
 	u64 relapse_until, left_at, mark, hold_until;
 	u64 doubt_at;                      // a floor that is uneven but has no queue is left from then on
 	u64 arrived;                       // acknowledged since nothing was under way
+	u64 noise;                         // by how much whole pairs differ that nobody delays
 	u64 least, most, queues[LOWTIDE_QUEUES], random;
 	u32 level, met, samples;
 	u32 pairs;                         // samples that were whole pairs

@@ -1,8 +1,8 @@
 //! The rows of docs/algorithms/lowtide.md: `cargo run --release -p lowtide-sim --example lowtide -- [WORDS] [--seeds N] [--cc NAME]
-//! [--receiver SERVER] [--params TOML]`.
+//! [--receiver SERVER] [--params TOML] [--host-jitter US]`.
 //!
 //! Prints of each row whose name holds all WORDS the mean and the range over seeds against its bound. `--params 'without = ["drain"]'` leaves a
-//! mechanism out, `--receiver cubic` measures the form of a receive window on downloads from such a server, `--trace` prints the changes of state of the first run instead.
+//! mechanism out, `--host-jitter 100` holds each packet in its host by 0 to 100 µs (as `lowtide bench scavenger` does), `--receiver cubic` measures the form of a receive window on downloads from such a server, `--trace` prints the changes of state of the first run instead.
 #![expect(clippy::print_stdout, reason = "an example prints what it shows")]
 
 mod rows;
@@ -22,12 +22,21 @@ struct Asked {
     /// The sender's control where ours is the receiver's.
     server: Option<String>,
     params: String,
+    host_jitter_us: f64,
     trace: bool,
 }
 
 impl Asked {
     fn read() -> Asked {
-        let mut asked = Asked { words: Vec::new(), seeds: 8, cc: "lowtide".to_owned(), server: None, params: String::new(), trace: false };
+        let mut asked = Asked {
+            words: Vec::new(),
+            seeds: 8,
+            cc: "lowtide".to_owned(),
+            server: None,
+            params: String::new(),
+            host_jitter_us: 0.0,
+            trace: false,
+        };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
@@ -36,6 +45,7 @@ impl Asked {
                 "--cc" => asked.cc = value(),
                 "--receiver" => asked.server = Some(value()),
                 "--params" => asked.params = value(),
+                "--host-jitter" => asked.host_jitter_us = value().parse().unwrap_or_else(|e| panic!("--host-jitter: {e}")),
                 "--trace" => asked.trace = true,
                 _ => asked.words.push(word),
             }
@@ -52,6 +62,11 @@ impl Asked {
             }
             None => format!("cc = \"{cc}\"\nparams = {{ {params} }}"),
         }
+    }
+
+    /// The scenario of `row`, with our flows or without.
+    fn text(&self, row: &Row, with_ours: bool) -> String {
+        format!("host_jitter_us = {:.1}\n{}", self.host_jitter_us, row.text(&self.ours(), with_ours))
     }
 
     fn wants(&self, row: &Row) -> bool {
@@ -89,9 +104,10 @@ fn value(measure: &Measure, with: &Summary, without: impl Fn() -> Summary) -> f6
 fn show(row: &Row, asked: &Asked) -> bool {
     let mut met = true;
     let mut cells = Vec::new();
-    let runs: Vec<Summary> = (1..=asked.seeds).map(|seed| run(&row.text(&asked.ours(), true), seed)).collect();
+    let runs: Vec<Summary> = (1..=asked.seeds).map(|seed| run(&asked.text(row, true), seed)).collect();
     for measure in &row.measures {
-        let values: Vec<f64> = runs.iter().zip(1..).map(|(with, seed)| value(measure, with, || run(&row.text("", false), seed))).collect();
+        let values: Vec<f64> =
+            runs.iter().zip(1..).map(|(with, seed)| value(measure, with, || run(&asked.text(row, false), seed))).collect();
         let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), &x| (a.min(x), b.max(x)));
         let bound = match (measure.at_least, measure.at_most) {
             (Some(bound), _) => format!(" ≥ {bound}"),
@@ -110,7 +126,7 @@ fn show(row: &Row, asked: &Asked) -> bool {
 /// The changes of state of our flows in one run.
 fn trace(row: &Row, asked: &Asked) {
     let interval = lowtide_units::Span::from_millis(10);
-    let scenario = parse(&row.text(&asked.ours(), true));
+    let scenario = parse(&asked.text(row, true));
     let outcome = lowtide_sim::run_sampled(&scenario, asked.seeds, Some(interval)).unwrap_or_else(|e| panic!("{e}"));
     let mut last: Vec<(String, String, f64)> = Vec::new();
     for point in &outcome.series.flows {

@@ -229,7 +229,7 @@ fn several() -> Vec<Row> {
     let three = Row::new("several of ours", "three, RTT 60, 20, 120 ms, 10 s apart".to_owned(), line(20.0, 60).queue(fifo(200)));
     let three = three.time(160, 80).ours(0.0, "").ours(10.0, "rtt_ms = 20.0").ours(20.0, "rtt_ms = 120.0");
     rows.push(three.must(&[least(What::Jain, 0.8), least(What::Used, 0.95)]));
-    for rtt in [20, 60] {
+    for rtt in [20, 60, 100] {
         let five = Row::new("several of ours", format!("five, RTT {rtt} ms, 5 s apart"), line(20.0, rtt).queue(fifo(200)));
         rows.push([0.0, 5.0, 10.0, 15.0, 20.0].iter().fold(five.time(160, 80), |row, &start| row.ours(start, "")).must(&both));
     }
@@ -251,6 +251,18 @@ fn elsewhere() -> Vec<Row> {
             let row = Row::new("elsewhere", format!("alone, {name}, RTT {rtt} ms"), line(20.0, rtt).more(&trace));
             rows.push(row.ours(0.0, "").must(&[least(What::Ours, bound), see(What::P99)]));
         }
+    }
+    for contenders in [0, 1, 2] {
+        for rtt in [20, 60] {
+            let wifi = format!("wifi = {{ contenders = {contenders} }}");
+            let row =
+                Row::new("elsewhere", format!("alone, Wi-Fi-like, {contenders} contenders, RTT {rtt} ms"), line(65.0, rtt).more(&wifi));
+            rows.push(row.ours(0.0, "").must(&[least(What::Ours, 0.95), see(What::P99)]));
+        }
+    }
+    for rtt in [20, 60, 100] {
+        let row = Row::new("elsewhere", format!("alone, cellular, RTT {rtt} ms"), line(20.0, rtt).more("cellular = { wander_pps = 200 }"));
+        rows.push(row.ours(0.0, "").must(&[least(What::Ours, 0.85), see(What::P99)]));
     }
     for kind in ["codel", "pie", "fq_codel", "fq_pie"] {
         for rtt in [20, 100] {

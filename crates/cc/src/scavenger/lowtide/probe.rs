@@ -54,6 +54,7 @@ impl Lowtide {
                 let (rate, line) = (self.measured(), self.signals.line_rate());
                 if rate > line / 100 * 79 {
                     // All that was sent came through: the line is what it was.
+                    self.floor.nobody_was_here();
                     self.enter_law(line);
                 } else {
                     self.signals.rate = rate;

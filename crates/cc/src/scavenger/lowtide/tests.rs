@@ -51,8 +51,13 @@ impl Path {
 
     /// In LAW, long enough after START that a queue is an alarm.
     fn settled() -> Path {
+        Path::settled_after(5)
+    }
+
+    /// The same after so many round trips of doubling; each halves a packet's time on the line.
+    fn settled_after(doublings: u32) -> Path {
         let mut path = Path::new();
-        path.rounds(7, 0);
+        path.rounds(doublings, 0);
         path.rounds(20, 2_400);
         assert_eq!(path.cc.state, State::Law);
         path
@@ -128,15 +133,46 @@ fn an_uneven_floor_without_a_queue_is_not_left_for_long() {
     path.rounds(1, 9_000);
     let ser = path.cc.signals.serialisation;
     let uneven = |path: &mut Path| {
+        path.rounds(1, 0);
         path.rounds(1, ser);
-        path.rounds(1, ser + ser / 2);
         path.cc.state
     };
     let began = path.now;
     while uneven(&mut path) == State::Floor {
         assert!(path.now < began + 60_000_000);
     }
-    assert!(path.now > began + 20_000_000, "{}", path.now - began);
+    assert!(path.now > began + 19_900_000, "{}", path.now - began);
+}
+
+/// Hosts hold packets back by a tenth of a millisecond here and there: that is nobody on the line.
+#[test]
+fn a_floor_as_uneven_as_hosts_are_is_left_at_once() {
+    let mut path = Path::settled_after(6);
+    path.rounds(1, 9_000);
+    let mut n = 0;
+    while path.cc.state == State::Floor {
+        path.rounds(1, [0, 180][n % 2]);
+        n += 1;
+        assert!(n < 10);
+    }
+    assert_eq!(path.cc.state, State::Probe);
+}
+
+/// A line of half the rate delays each pair by two packets' times, alike.
+#[test]
+fn pairs_that_are_all_delayed_alike_have_met_nobody() {
+    let mut path = Path::settled();
+    path.rounds(1, 9_000);
+    path.cc.floor.left_at = path.cc.signals.line_rate() / 2;
+    // More than one of ours would keep.
+    let later = path.cc.signals.alarm + 1_000;
+    let mut n = 0;
+    while path.cc.state == State::Floor {
+        path.rounds(1, later + [0, 60, 90][n % 3]);
+        n += 1;
+        assert!(n < 30);
+    }
+    assert_eq!(path.cc.state, State::Probe);
 }
 
 /// Bursts of somebody else's, once a round trip, are silences between our acknowledgements, too: not every one may be taken for a pause.
