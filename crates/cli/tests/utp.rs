@@ -308,6 +308,25 @@ fn a_connection_that_is_reset_behind_a_proxy_is_reset_before_it() {
 }
 
 #[test]
+fn a_connection_to_nobody_is_reset_before_a_proxy() {
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let keyed = ["--key", key.to_str().expect("a name")];
+    for more in [&[][..], &keyed] {
+        let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &format!("tcp:{closed}")], more].concat());
+        let near = Listening::start(&[&["proxy", "127.0.0.1:0", &far.address], more].concat());
+        // Where nobody listens for uTP either.
+        let nowhere = Listening::start(&[&["proxy", "127.0.0.1:0", &format!("utp:{closed}")], more].concat());
+        for proxy in [&near, &nowhere] {
+            let error = TcpStream::connect(&proxy.address).expect("connected").read(&mut [0]).expect_err("nobody is there");
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        }
+    }
+}
+
+#[test]
 fn wrong_words_are_told_in_one_line() {
     let error = |args: &[&str]| {
         let output = lowtide(args).output().expect("lowtide runs");

@@ -215,6 +215,10 @@ impl Part {
 pub struct Source {
     file: Box<dyn Read + Send>,
     hash: Sha256,
+    /// As it was offered, for what is said of it.
+    name: String,
+    /// As many bytes were offered; none: as many as come.
+    offered: Option<u64>,
     /// Bytes read.
     pub bytes: u64,
     /// Of them, those that the receiver had.
@@ -222,13 +226,15 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens a file, or standard input, and goes to where the receiver has it, if that is its beginning indeed.
+    /// Opens what was offered as `entry`, a file at `path` or standard input, and goes to where the receiver has it, if that is its
+    /// beginning indeed.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn open(path: Option<&Path>, have: &Have) -> Result<Source> {
+    pub fn open(entry: &Entry, path: Option<&Path>, have: &Have) -> Result<Source> {
+        let name = entry.path.clone();
         let Some(path) = path else {
-            return Ok(Source { file: Box::new(std::io::stdin()), hash: Sha256::new(), bytes: 0, resumed_at: 0 });
+            return Ok(Source { file: Box::new(std::io::stdin()), hash: Sha256::new(), name, offered: None, bytes: 0, resumed_at: 0 });
         };
         let about = || path.display().to_string();
         let mut file = File::open(path).with_context(about)?;
@@ -238,23 +244,31 @@ impl Source {
             file.seek(SeekFrom::Start(0)).with_context(about)?;
             (hash, bytes) = (Sha256::new(), 0);
         }
-        Ok(Source { file: Box::new(file), hash, bytes, resumed_at: bytes })
+        // Files of /proc have no size and contents.
+        let offered = entry.bytes.filter(|bytes| *bytes > 0);
+        Ok(Source { file: Box::new(file), hash, name, offered, bytes, resumed_at: bytes })
     }
 
-    /// Reads on, as much as there is room for; nothing at the end.
+    /// Reads on, as much as there is room for; nothing at the end. Of a file that grows meanwhile only what was offered is read, or a log
+    /// would never end.
     ///
     /// # Errors
-    /// The disk.
+    /// The disk; or a file that has become shorter.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize> {
+        let most = self.offered.map_or(into.len(), |offered| into.len().min(offered.saturating_sub(self.bytes) as usize));
         let mut read = 0;
-        while read < into.len() {
-            match self.file.read(&mut into[read..])? {
+        while read < most {
+            match self.file.read(&mut into[read..most])? {
                 0 => break,
                 n => read += n,
             }
         }
         self.hash.update(&into[..read]);
         self.bytes += read as u64;
+        let short = self.offered.filter(|offered| read < most && self.bytes < *offered);
+        if let Some(offered) = short {
+            bail!("{}: had {offered} bytes when it was offered, and has {} now; send it again", self.name, self.bytes);
+        }
         Ok(read)
     }
 
@@ -274,104 +288,4 @@ fn hex(hash: &Sha256) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(path: &str, bytes: u64) -> Entry {
-        Entry { path: path.to_owned(), bytes: Some(bytes) }
-    }
-
-    #[test]
-    fn a_path_stays_inside_the_folder() {
-        let root = tempfile::tempdir().expect("a folder");
-        let outside = tempfile::tempdir().expect("a folder");
-        std::os::unix::fs::symlink(outside.path(), root.path().join("link")).expect("a link");
-        for wrong in ["", "/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./../..", "link/x", "link/y/z", "a\0b", "a/"] {
-            assert!(place(root.path(), wrong).is_err(), "{wrong:?}");
-        }
-        for right in ["x", "a/b/c", "...", "..x", "a b", "a\\b", "a\nb", "..\\x"] {
-            assert!(place(root.path(), right).is_ok_and(|place| place.starts_with(root.path())), "{right:?}");
-        }
-    }
-
-    #[test]
-    fn nothing_is_overwritten_unasked() {
-        let root = tempfile::tempdir().expect("a folder");
-        let place = root.path().join("f");
-        std::fs::write(&place, "mine").expect("written");
-        assert!(Part::open(root.path(), &entry("f", 3), false).is_err_and(|e| e.to_string().contains("--overwrite")));
-        std::fs::remove_file(&place).expect("removed");
-        // Taken while it arrived.
-        let mut part = Part::open(root.path(), &entry("f", 3), false).expect("opened");
-        part.write(b"new").expect("written");
-        std::fs::write(&place, "mine").expect("written");
-        let whole = part.have();
-        assert!(part.finish(&whole).is_err());
-        assert_eq!(std::fs::read(&place).expect("read"), b"mine");
-        let part = Part::open(root.path(), &entry("f", 3), true).expect("opened");
-        assert_eq!(part.have(), whole, "what had arrived is kept");
-        part.finish(&whole).expect("replaced");
-        assert_eq!(std::fs::read(&place).expect("read"), b"new");
-    }
-
-    #[test]
-    fn a_part_is_continued_if_it_is_the_beginning() {
-        let root = tempfile::tempdir().expect("a folder");
-        let source = root.path().join("source");
-        std::fs::write(&source, b"0123456789").expect("written");
-        let copy = |end: usize, wanted: &[u8]| {
-            let mut part = Part::open(root.path(), &entry("f", 10), false).expect("opened");
-            let mut source = Source::open(Some(&source), &part.have()).expect("opened");
-            part.begin(source.bytes).expect("there");
-            let mut bytes = [0; 4];
-            while source.bytes < end as u64 {
-                let n = source.read(&mut bytes).expect("read");
-                part.write(&bytes[..n]).expect("written");
-            }
-            assert_eq!(std::fs::read(&part.part).expect("read"), wanted);
-            (part, source)
-        };
-        drop(copy(4, b"0123"));
-        assert!(Part::open(root.path(), &entry("f", 10), false).is_ok());
-        let (part, other) = copy(10, b"0123456789");
-        assert_eq!(other.resumed_at, 4);
-        part.finish(&other.whole()).expect("equal");
-        // The part is of another file.
-        std::fs::remove_file(root.path().join("f")).expect("removed");
-        std::fs::write(root.path().join(".f.lowtide-part"), b"012X").expect("written");
-        assert_eq!(copy(10, b"0123456789").1.resumed_at, 0);
-    }
-
-    /// A transfer that never begins leaves nothing behind.
-    #[test]
-    fn asking_what_is_there_creates_nothing() {
-        let root = tempfile::tempdir().expect("a folder");
-        let empty = have(root.path(), &entry("deep/er/f", 3), false).expect("nothing is in the way");
-        assert_eq!((empty.bytes, &empty.sha256[..8]), (0, "e3b0c442"));
-        assert_eq!(std::fs::read_dir(root.path()).expect("there").count(), 0);
-        std::fs::write(root.path().join(".f.lowtide-part"), b"012").expect("written");
-        let opened = Part::open(root.path(), &entry("f", 10), false).expect("opened").have();
-        assert_eq!((have(root.path(), &entry("f", 10), false).expect("there"), opened.bytes), (opened.clone(), 3));
-        assert_eq!(have(root.path(), &entry("f", 2), false).expect("there").bytes, 0, "longer than what is offered");
-    }
-
-    /// One opens the part, and before it has the lock another completes the file: it must not be begun anew.
-    #[test]
-    fn a_file_that_was_completed_meanwhile_is_left_alone() {
-        let root = tempfile::tempdir().expect("a folder");
-        let mut part = Part::open(root.path(), &entry("f", 3), false).expect("opened");
-        let late = File::open(&part.part).expect("there");
-        part.write(b"new").expect("written");
-        let (whole, place, path) = (part.have(), part.place.clone(), part.part.clone());
-        part.finish(&whole).expect("complete");
-        assert!(lock(late, &path, &place).is_err_and(|e| e.is::<Busy>()));
-        assert_eq!(std::fs::read(place).expect("there"), b"new");
-    }
-
-    #[test]
-    fn two_do_not_receive_the_same_file() {
-        let root = tempfile::tempdir().expect("a folder");
-        let _first = Part::open(root.path(), &entry("f", 3), false).expect("opened");
-        assert!(Part::open(root.path(), &entry("f", 3), false).is_err_and(|e| e.to_string().contains("already")));
-    }
-}
+mod tests;

@@ -104,8 +104,13 @@ async fn next(entrance: &mut Entrance, to: SocketAddr, key: &Arc<Option<Key>>) -
             };
             let socket = socket.clone();
             let work = async move {
-                let utp = socket.connect(to).await?;
-                forward(tcp, utp, key.as_ref().as_ref(), true).await
+                match socket.connect(to).await {
+                    Ok(utp) => forward(tcp, utp, key.as_ref().as_ref(), true).await,
+                    Err(e) => {
+                        tcp.set_zero_linger()?;
+                        Err(e.into())
+                    }
+                }
             };
             Some((peer, Box::pin(work)))
         }
@@ -113,8 +118,13 @@ async fn next(entrance: &mut Entrance, to: SocketAddr, key: &Arc<Option<Key>>) -
             let utp = listener.accept().await.ok()?;
             let peer = utp.peer_addr();
             let work = async move {
-                let tcp = TcpStream::connect(to).await?;
-                forward(tcp, utp, key.as_ref().as_ref(), false).await
+                match TcpStream::connect(to).await {
+                    Ok(tcp) => forward(tcp, utp, key.as_ref().as_ref(), false).await,
+                    Err(e) => {
+                        utp.abort();
+                        Err(e.into())
+                    }
+                }
             };
             Some((peer, Box::pin(work)))
         }
@@ -127,7 +137,14 @@ async fn forward(mut tcp: TcpStream, utp: UtpStream, key: Option<&Key>, first: b
     tcp.set_nodelay(true)?;
     let (utp, result) = match key {
         None => in_the_clear(&mut tcp, utp).await,
-        Some(key) => sealed(&mut tcp, utp, key, first).await?,
+        Some(key) => match sealed(&mut tcp, utp, key, first).await {
+            Ok(ended) => ended,
+            Err(e) => {
+                // The other end misses the first word, and takes that for no end either.
+                tcp.set_zero_linger()?;
+                return Err(e);
+            }
+        },
     };
     if result.is_err() {
         tcp.set_zero_linger()?;

@@ -92,7 +92,7 @@ async fn transfer(
     ensure!(wanted.len() == offered.len(), "the other end wants {} files, and {} were offered", wanted.len(), offered.len());
     let mut moved = Vec::new();
     for ((entry, path), have) in offered.iter().zip(&wanted) {
-        let sent = file(path.as_deref(), have, writer, progress);
+        let sent = file(entry, path.as_deref(), have, writer, progress);
         // A receiver that gives up says why, and resets nothing before.
         let source = tokio::select! {
             source = sent => source?,
@@ -107,8 +107,8 @@ async fn transfer(
     }
 }
 
-async fn file(path: Option<&Path>, have: &Have, writer: &mut Writer<UtpStream>, progress: &mut Progress) -> Result<Source> {
-    let mut source = tokio::task::block_in_place(|| Source::open(path, have))?;
+async fn file(entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writer<UtpStream>, progress: &mut Progress) -> Result<Source> {
+    let mut source = tokio::task::block_in_place(|| Source::open(entry, path, have))?;
     writer.message(&Message::Begin(source.bytes)).await?;
     let mut bytes = vec![0; MOST];
     loop {
