@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use lowtide_scenario::Scenario;
 
 use self::results::{CellResult, ControlResult, Results, RowResult};
 pub use self::suite::is_one;
@@ -95,14 +96,17 @@ fn run(suite: &Suite, seeds: u64, jobs: Option<usize>) -> Result<Results> {
 /// One cell with one seed: all controls, and once without ours where a number asks for it.
 fn measure(row: &Row, cell: &Cell, seed: u64) -> Result<Values> {
     let context = || format!("row `{}`, {}", row.name, cell.says);
-    let summary = |scenario| lowtide_sim::run(scenario, seed, false).map(|outcome| outcome.summary).with_context(context);
+    let summary = |scenario: &Scenario| lowtide_sim::run(scenario, seed, false).map(|outcome| outcome.summary).with_context(context);
     let asked = row.measures.iter().any(|number| values::needs_without(&number.value));
     let without = asked.then(|| summary(&cell.without)).transpose()?;
-    let of = |scenario| {
+    let of_server = row.measures.iter().any(|number| values::needs_server(&number.value));
+    let of = |(scenario, server): (&Scenario, &Option<Scenario>)| {
         let with = summary(scenario)?;
-        Ok(row.measures.iter().map(|number| values::named(&number.value, scenario, &with, without.as_ref())).collect())
+        let server = server.as_ref().filter(|_| of_server).map(summary).transpose()?;
+        let named = |number: &Measure| values::named(&number.value, scenario, &with, without.as_ref(), server.as_ref());
+        Ok(row.measures.iter().map(named).collect())
     };
-    cell.scenarios.iter().map(of).collect()
+    cell.scenarios.iter().zip(&cell.servers).map(of).collect()
 }
 
 fn row_result(suite: &Suite, row: &Row, number: &Measure, n: usize, cells: &[&[Values]]) -> RowResult {

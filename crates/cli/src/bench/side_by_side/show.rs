@@ -5,6 +5,10 @@ use std::fmt::Write as _;
 use super::super::bound::Bound;
 use super::results::{ControlResult, Results, RowResult};
 use super::suite::{Suite, Table};
+use super::values;
+
+/// A number that is a part of something may be worse by so much in a control that takes another's place.
+const WORSE: f64 = 0.05;
 
 /// For the terminal: a line a cell, with the controls in columns.
 pub fn text(suite: &Suite, results: &Results) -> String {
@@ -43,6 +47,7 @@ pub fn markdown(suite: &Suite, results: &Results) -> String {
             let _ = writeln!(text, "- **{}** (`{}`): {}", row.says, row.name, row.explained.as_deref().unwrap_or("not explained yet."));
         }
     }
+    instead(&mut text, suite, results);
     for table in &suite.tables {
         let _ = writeln!(text, "\n## {}{}\n", table.title, if table.held_out { " (held out)" } else { "" });
         for note in &table.notes {
@@ -53,6 +58,33 @@ pub fn markdown(suite: &Suite, results: &Results) -> String {
         }
     }
     text
+}
+
+/// Where a control that would take another's place is the worse one.
+fn instead(text: &mut String, suite: &Suite, results: &Results) {
+    let place = |name: &str| suite.controls.iter().position(|control| control.name == name);
+    for (n, control) in suite.controls.iter().enumerate() {
+        let Some((old, was)) = control.instead_of.as_deref().and_then(|old| Some((old, place(old)?))) else { continue };
+        let _ = writeln!(text, "\n## Where {} is worse than {old} by more than {WORSE}\n", control.name);
+        let mut compared = 0;
+        let mut worse = String::new();
+        for row in &results.rows {
+            let Some(less) = values::less_is_better(&row.value) else { continue };
+            // Of a line that is shared, less is better of ours where that is asked.
+            let less = less || row.cells.iter().flat_map(|cell| &cell.controls).any(|c| c.at_most.is_some());
+            for cell in &row.cells {
+                let (new, old) = (cell.controls[n].mean(), cell.controls[was].mean());
+                compared += 1;
+                if new.is_nan() || (if less { new - old } else { old - new }) > WORSE {
+                    let _ = writeln!(worse, "| {}: {} | {} | {} | {} |", row.says, row.number, cell.says, figure(new), figure(old));
+                }
+            }
+        }
+        let _ = writeln!(text, "{} of {compared} numbers that are parts, means over the seeds.", worse.lines().count());
+        if !worse.is_empty() {
+            let _ = write!(text, "\n| number | line | {} | {old} |\n|---|---|---|---|\n{worse}", control.name);
+        }
+    }
 }
 
 fn rows<'a>(table: &'a Table, results: &'a Results) -> impl Iterator<Item = &'a RowResult> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use lowtide_scenario::Scenario;
+use lowtide_scenario::scenario::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::super::bound::Bound;
@@ -56,6 +57,9 @@ pub struct Control {
     /// It may be missing: it is then left out.
     #[serde(default)]
     optional: bool,
+    /// The control whose place it would take: the page says on which lines it is the worse one.
+    #[serde(default)]
+    pub instead_of: Option<String>,
     /// What a flow of ours is with it: `{ cc = "cubic" }`.
     set: toml::Table,
 }
@@ -138,6 +142,8 @@ pub struct Cell {
     pub scenarios: Vec<Scenario>,
     /// The same without ours.
     pub without: Scenario,
+    /// By control, where ours is a receiver's: the same with nothing but the server's own control.
+    pub servers: Vec<Option<Scenario>>,
 }
 
 /// One number of a row.
@@ -193,6 +199,10 @@ pub fn load(folder: &Path, only: &[String], quick: bool) -> Result<Suite> {
         suite.controls.retain(|control| !control.optional || table.scenario_of(control).is_ok_and(|s| lowtide_sim::check(&s).is_ok()));
         if suite.controls.is_empty() {
             bail!("{}: none of the controls is there", file.display());
+        }
+        let missing = |name: &&String| suite.controls.iter().all(|control| control.name != **name);
+        if let Some(name) = suite.controls.iter().filter_map(|control| control.instead_of.as_ref()).find(missing) {
+            bail!("{}: `instead_of` names no control: `{name}`", folder.join(CONTROLS).display());
         }
     }
     for (mut table, file) in tables {
@@ -253,7 +263,8 @@ impl Table {
             let first = scenarios.first().context("no control")?;
             let mut without = first.clone();
             without.flows.iter_mut().filter(|flow| flow.group == OURS).for_each(|flow| flow.count = 0);
-            Ok(Cell { says: says.join(", "), scenarios, without })
+            let servers = scenarios.iter().map(with_the_server_alone).collect();
+            Ok(Cell { says: says.join(", "), scenarios, without, servers })
         };
         if combined.is_empty() {
             bail!("one of its `axes` has no values");
@@ -261,6 +272,15 @@ impl Table {
         let first = if quick { QUICK.min(combined.len()) - 1 } else { 0 };
         combined.into_iter().skip(first).step_by(if quick { QUICK } else { 1 }).map(cell).collect()
     }
+}
+
+/// Nobody's window holds our flows back; none if nobody's did.
+fn with_the_server_alone(scenario: &Scenario) -> Option<Scenario> {
+    let mut alone = scenario.clone();
+    for flow in alone.flows.iter_mut().filter(|flow| flow.group == OURS && flow.receiver.is_some()) {
+        (flow.kind, flow.receiver) = (Kind::Tcp, None);
+    }
+    (alone != *scenario).then_some(alone)
 }
 
 impl Axis {

@@ -11,9 +11,9 @@ const TCP_HEADER: f64 = 52.0;
 /// `part.X`: of what the line's payload can be, from the end of the warm-up on. `line`: that of all. `harm.X`: the part of its goodput that
 /// X loses. `later.X`: by how much X's transfers take longer, as a part of what they take without ours. `completion.X`, `completion_p95.X`,
 /// `stuck.X`: seconds a transfer takes, and the transfers that did not finish. `delay.X`: the 99th percentile of the delay of X's
-/// datagrams above their least, in ms; `delayed.X` above what it is without ours. `rest.X`: of what the others leave. `jain.X`: between the
-/// flows of X. `queue_p99`: in ms; `queue_packets`: in packets of 1514 bytes.
-const NAMES: [&str; 13] = [
+/// datagrams above their least, in ms; `delayed.X` above what it is without ours. `rest.X`: of what the others leave. `of_server.X`: of what X's
+/// servers get with nothing but their own control, a receiver's alone. `jain.X`: between the flows of X. `queue_p99`: in ms; `queue_packets`: in packets of 1514 bytes.
+const NAMES: [&str; 14] = [
     "part.",
     "line",
     "harm.",
@@ -24,6 +24,7 @@ const NAMES: [&str; 13] = [
     "delay.",
     "delayed.",
     "rest.",
+    "of_server.",
     "jain.",
     "queue_p99",
     "queue_packets",
@@ -41,8 +42,22 @@ pub fn needs_without(name: &str) -> bool {
     ["harm.", "later.", "delayed.", "rest."].iter().any(|known| name.starts_with(known))
 }
 
+/// Whether `name` needs the run with the servers' own control alone.
+pub fn needs_server(name: &str) -> bool {
+    name.starts_with("of_server.")
+}
+
+/// Whether less of `name` is better; none of a number that is no part of anything.
+pub fn less_is_better(name: &str) -> Option<bool> {
+    match name.split_once('.').unwrap_or((name, "")).0 {
+        "harm" | "later" => Some(true),
+        "part" | "line" | "rest" | "of_server" | "jain" => Some(false),
+        _ => None,
+    }
+}
+
 /// The value `name` of a run; NaN where there is none, which meets no bound.
-pub fn named(name: &str, scenario: &Scenario, with: &Summary, without: Option<&Summary>) -> f64 {
+pub fn named(name: &str, scenario: &Scenario, with: &Summary, without: Option<&Summary>, server: Option<&Summary>) -> f64 {
     let (what, who) = name.split_once('.').unwrap_or((name, ""));
     let parts = Parts { scenario, summary: with };
     let without = without.map(|summary| Parts { scenario, summary });
@@ -57,6 +72,7 @@ pub fn named(name: &str, scenario: &Scenario, with: &Summary, without: Option<&S
         "stuck" => parts.of(who).filter_map(|f| f.transfers).map(|transfers| transfers.unfinished as f64).sum(),
         "delay" => parts.delay(who),
         "delayed" => parts.delay(who) - was(|parts, who| parts.delay(who)),
+        "of_server" => parts.part(who) / server.map_or(f64::NAN, |summary| Parts { scenario, summary }.part(who)),
         "rest" => parts.part(who) / (1.0 - was(|parts, _| parts.used())),
         "jain" => jain(&parts.of(who).map(|f| f.goodput_bps).collect::<Vec<_>>()),
         "queue_p99" => parts.queue_ms(),
@@ -155,7 +171,7 @@ mod tests {
 
     fn value(name: &str) -> f64 {
         let (with, without) = (summary(&[("ours.1", 1.448), ("ours.2", 1.448), ("theirs", 9.0)]), summary(&[("theirs", 10.0)]));
-        named(name, &scenario(), &with, Some(&without))
+        named(name, &scenario(), &with, Some(&without), Some(&summary(&[("ours.1", 2.896), ("theirs", 9.0)])))
     }
 
     #[test]
@@ -167,7 +183,8 @@ mod tests {
         near("rest.ours", 0.8);
         near("later.theirs", -0.1);
         near("queue_packets", 10.0);
-        assert!(value("completion.nobody").is_nan() && named("harm.theirs", &scenario(), &summary(&[]), None).is_nan());
+        near("of_server.ours", 1.0);
+        assert!(value("completion.nobody").is_nan() && named("harm.theirs", &scenario(), &summary(&[]), None, None).is_nan());
     }
 
     /// It starts when half of what is measured is over: of the line it has half.
@@ -175,7 +192,7 @@ mod tests {
     fn a_flow_that_comes_late_has_less_of_the_line() {
         let mut late = summary(&[("ours", 14.48)]);
         late.flows[0].start_s = 40.0;
-        assert!((named("part.ours", &scenario(), &late, None) - 0.5).abs() < 1e-9);
+        assert!((named("part.ours", &scenario(), &late, None, None) - 0.5).abs() < 1e-9);
     }
 
     #[test]
