@@ -7,6 +7,7 @@ mod flow;
 mod group;
 mod profile;
 mod records;
+mod way_back;
 
 use lowtide_units::{Span, Time};
 
@@ -15,6 +16,7 @@ use crate::events::Snapshot;
 pub use flow::{Flow, Report, RttRule};
 pub use group::Group;
 pub use profile::{PROFILES, Profile, build};
+pub use way_back::{WayBack, since};
 
 /// A segment with payload that arrived; merged packets (GRO) as one.
 #[derive(Clone, Copy, Debug, PartialEq)]

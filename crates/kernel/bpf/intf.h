@@ -15,7 +15,8 @@ struct group_config {
 	u32 burst;                         // control_start's
 	u32 report;                        // ns: segments of a flow that come closer together are reported as one; 0: none are
 	u8 enhanced, dscp_le;              // enhanced: min(T, base RTT)
-	u8 pad[2];
+	u8 way_back;                       // a queue on the way back is no part of the delays that the control is told (way_back.h)
+	u8 pad;
 };
 
 // Addresses are four words in network order, IPv4 as ::ffff:a.b.c.d.

@@ -73,7 +73,7 @@ struct lowtide_path {
 	struct path state;
 };
 
-struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u32 report, u8 enhanced)
+struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u32 report, u8 enhanced, u8 way_back)
 {
 	struct lowtide_path *p = calloc(1, sizeof(*p));
 
@@ -83,6 +83,7 @@ struct lowtide_path *lowtide_path_new(u32 algorithm, u64 target, u32 burst, u32 
 		p->config.burst = burst;
 		p->config.report = report;
 		p->config.enhanced = enhanced;
+		p->config.way_back = way_back;
 	}
 	return p;
 }
@@ -119,6 +120,13 @@ u32 lowtide_rx_flow_window(const struct rx *f) { return f->flow_window; }
 void lowtide_rx_tear(struct rx *f, u64 now) { f->ring[f->head & (RX_RECORDS - 1)].t = rx_ticks(now); }
 void lowtide_rx_set_srtt(struct rx *f, u64 srtt) { f->srtt = srtt; }
 void lowtide_rx_set_flow_window(struct rx *f, u32 bytes) { f->flow_window = bytes; }
+
+// ---- the way back ----------------------------------------------------------------------------------------------------
+
+struct way_back *lowtide_way_back_new(void) { return calloc(1, sizeof(struct way_back)); }
+void lowtide_way_back_free(struct way_back *w) { free(w); }
+u64 lowtide_way_back_queue(struct way_back *w, u64 now, u64 rtt, u64 there) { return way_back_queue(w, now, rtt, there); }
+u64 lowtide_way_back_since(u64 now, u32 tsval) { return way_back_since(now, tsval); }
 
 // Sizes and places that src/wire.rs must agree with.
 const u64 lowtide_layout[] = {

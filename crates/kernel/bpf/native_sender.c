@@ -22,6 +22,7 @@ struct lowtide_tx_path *lowtide_tx_path_new(u32 algorithm, u64 target, u8 enhanc
 		p->config.algorithm = algorithm;
 		p->config.target = target;
 		p->config.enhanced = enhanced;
+		p->config.way_back = 1; // Of samples that tell the way there.
 	}
 	return p;
 }
@@ -41,7 +42,10 @@ struct tx *lowtide_tx_new(struct lowtide_tx_path *p, u64 now, u32 mss)
 
 void lowtide_tx_free(struct tx *f) { free(f); }
 u32 lowtide_tx_window(const struct tx *f) { return f->window; }
-void lowtide_tx_on_ack(struct lowtide_tx_path *p, struct tx *f, const struct tx_ack *a) { tx_on_ack(&p->state, p->config.algorithm, f, a); }
+void lowtide_tx_on_ack(struct lowtide_tx_path *p, struct tx *f, const struct tx_ack *a)
+{
+	tx_on_ack(&p->state, p->config.algorithm, f, a, &p->config);
+}
 void lowtide_tx_restart(struct lowtide_tx_path *p, struct tx *f, u64 now) { tx_restart(&p->state, p->config.algorithm, f, now); }
 struct tx_clock *lowtide_tx_clock_new(void) { return calloc(1, sizeof(struct tx_clock)); }
 void lowtide_tx_clock_free(struct tx_clock *c) { free(c); }

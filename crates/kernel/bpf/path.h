@@ -17,6 +17,7 @@ struct path {
 	u32 drained, mss, slowdowns;
 	u8 limited, limited_before, known, pad;
 	struct flows flows;
+	struct way_back way_back;
 	union control control;
 };
 
@@ -113,14 +114,17 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	}
 	path_pause(p, algorithm, now);
 	flows_count(&p->flows, &f->epoch, p->srtt, now);
-	if (r->rtt != RX_UNKNOWN)
+	a.rtt = r->rtt;
+	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
+		if (config->way_back)
+			a.rtt -= way_back_queue(&p->way_back, now, r->rtt, r->there);
+	}
 	a.now = now;
 	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);
 	step = control_edge_step(algorithm, &p->control);
 	a.lost = step && r->lost ? a.acked : 0;
 	a.ce = r->ce ? a.acked : 0;
-	a.rtt = r->rtt;
 	a.srtt = p->srtt;
 	a.segment = f->segment;
 	a.delivered = now;

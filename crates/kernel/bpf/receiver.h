@@ -9,6 +9,7 @@
 
 #include "flows.h"
 #include "types.h"
+#include "way_back.h"
 
 #define RX_RECORDS 1024
 #define RX_LABEL_NS (2 * NS_PER_S)         // older records say nothing about today's RTT
@@ -47,7 +48,7 @@ struct rx {
 	u64 counted, counted_retransmissions; // what the group knows of these
 	u32 found[2];                      // where the last searches ended, by edge and by TSval
 	u64 srtt;                          // the path's, as of the last report
-	u64 reported, pending_rtt;         // see rx_collect
+	u64 reported, pending_rtt, pending_there; // see rx_collect
 	u64 segment;                       // how long one takes at the bottleneck, 0: unknown
 	u32 pair_end, pair_tsecr;          // where the last one ended, and what it echoed
 	u32 pending, pending_limited;
@@ -76,6 +77,7 @@ struct rx_in {
 // What an incoming segment says, or several that are reported as one.
 struct rx_report {
 	u64 rtt, sent;                     // ns: the sample, and when the segment was permitted; RX_UNKNOWN
+	u64 there;                         // ns: the way of the data (way_back_since); RX_UNKNOWN: no sample, or no timestamps
 	u32 got;                           // new bytes
 	u8 ignored;                        // old, or nothing that the peer may have sent: changes nothing
 	u8 lost, marked, ce;               // a loss or a CE mark that begins an episode; any CE mark
@@ -209,8 +211,10 @@ INLINE void rx_measure(struct rx *f, const struct rx_in *i, u32 head, u32 label,
 	if (age > RX_LABEL_NS)
 		return;
 	r->sent = i->now - age;
-	if (r->sent > f->sample_after && i->wire >= RX_SAMPLE_BYTES && i->wire >= f->largest - f->largest / 4)
+	if (r->sent > f->sample_after && i->wire >= RX_SAMPLE_BYTES && i->wire >= f->largest - f->largest / 4) {
 		r->rtt = age;
+		r->there = way_back_since(i->now, i->tsval) | ((u64)f->timestamps - 1);
+	}
 }
 
 // Whether the silence before this segment was ours: it was permitted after the last one had arrived. At a floor of one segment each waits for a
@@ -295,7 +299,7 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 {
 	u32 end = i->seq + i->len, head = NOW_IS(f->head), label;
 
-	r->rtt = r->sent = RX_UNKNOWN;
+	r->rtt = r->sent = r->there = RX_UNKNOWN;
 	r->got = 0;
 	r->lost = r->marked = r->ce = r->retransmitted = r->limited = r->drained = 0;
 	r->ignored = not_before(i->rcv_nxt, end); // A spurious retransmission, or our ACK was lost: not a loss.
@@ -341,12 +345,16 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 INLINE int rx_collect(struct rx *f, struct rx_report *r, u64 now, u64 interval)
 {
 	f->pending += r->got;
-	f->pending_rtt = f->reported ? min_u64(f->pending_rtt, r->rtt) : r->rtt;
+	if (!f->reported || r->rtt < f->pending_rtt) {
+		f->pending_rtt = r->rtt;
+		f->pending_there = r->there;
+	}
 	f->pending_limited |= r->limited;
 	if (now - f->reported < interval && !r->lost && !r->marked)
 		return 0;
 	r->got = f->pending;
 	r->rtt = f->pending_rtt;
+	r->there = f->pending_there;
 	r->limited = f->pending_limited;
 	f->reported = now;
 	f->pending = f->pending_limited = 0;

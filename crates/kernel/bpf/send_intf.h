@@ -17,7 +17,7 @@ struct send_config {
 	u8 enhanced;                       // min(T, base RTT)
 	u8 owned;                          // somebody renews the sign of life; without it the control goes back to Reno
 	u8 alone;                          // every connection for itself: no window for all of a path
-	u8 pad;
+	u8 way_back;                       // as in struct group_config
 };
 
 // An open connection, as the snapshot iterator writes it. Addresses as in struct flow_snapshot.

@@ -27,6 +27,15 @@ INLINE u64 one_way(struct tcp_sock *tp, struct flow *f)
 	return tx_owd(&f->clock, tp->rx_opt.rcv_tsval, tp->rx_opt.rcv_tsecr, f->rtt_us);
 }
 
+// Of the sample of this acknowledgement, the way there: the RTT less the way back, whose end is now and whose beginning the peer tells in ms.
+INLINE u64 way_there(struct tcp_sock *tp, u64 now, u64 rtt)
+{
+	u64 usec = bpf_core_field_exists(tp->tcp_usec_ts) ? BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts) : 0;
+	u64 told = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp) & ~usec & 1;
+
+	return (rtt - way_back_since(now, tp->rx_opt.rcv_tsval)) | (told - 1);
+}
+
 // Tells the path of an acknowledgement, and takes over the window it gives.
 __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 now, u32 acked, u32 recovering)
 {
@@ -45,6 +54,7 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 n
 	a.rtt = f->rtt_us == NONE_US ? CONTROL_NONE : (u64)f->rtt_us * 1000;
 	a.owd = control_hears_owd(ALGORITHM) && f->rtt_us != NONE_US ? one_way(tp, f) : 0;
 	f->rtt_us = NONE_US;
+	a.there = config.way_back ? way_there(tp, now, a.rtt) : CONTROL_NONE;
 	// What a connection that was open before had in flight tells of delays; it was not permitted here, so it earns no growth.
 	if (tp->bytes_acked > f->old_until)
 		a.acked = (u64)acked * mss;
@@ -59,7 +69,7 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 n
 	if (!entry->path.known) // It was forgotten, and this connection has woken up.
 		tx_init(&entry->path, ALGORITHM, a.now, mss, &config);
 	tally_begin(&tally, &entry->path);
-	tx_on_ack(&entry->path, ALGORITHM, &tx, &a);
+	tx_on_ack(&entry->path, ALGORITHM, &tx, &a, &config);
 	tally_end(&tally, &entry->path);
 	phase = control_phase(ALGORITHM, &entry->path.control);
 	bpf_spin_unlock(&entry->lock);

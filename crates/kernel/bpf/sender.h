@@ -7,6 +7,7 @@
 #include "control.h"
 #include "flows.h"
 #include "send_intf.h"
+#include "way_back.h"
 
 #define TX_SAMPLE_BYTES 512                // as RX_SAMPLE_BYTES of receiver.h
 #define TX_MIN_SEGMENTS 2                  // a flow that joins others, or wakes up among them (draft-irtf-iccrg-ledbat-plus-plus-01 §4.4)
@@ -23,6 +24,7 @@ struct tx_path {
 	u32 mss, members;                  // members: flows that have joined and not left
 	u8 limited, limited_before, known, pad;
 	struct flows flows;
+	struct way_back way_back;
 	union control control;
 };
 
@@ -36,6 +38,7 @@ struct tx {
 
 struct tx_ack {
 	u64 now, rtt, owd;                 // ns; no sample: CONTROL_NONE, 0
+	u64 there;                         // ns: of the sample, the way of the data (way_back.h); CONTROL_NONE: not known, or not asked for
 	u64 acked, in_flight;              // bytes; in flight before this acknowledgement
 	u8 limited, in_recovery;
 	u32 unacked;                       // bytes that the flow has yet to get acknowledged, those that it has not sent too
@@ -66,9 +69,9 @@ INLINE void tx_divide(const struct tx_path *p, u32 algorithm, struct tx *f)
 }
 
 // Whether a sample tells of the queue: that of a group's segment that was alone in flight may be too high.
-INLINE int tx_is_sample(const struct tx_path *p, u32 algorithm, const struct tx *f, const struct tx_ack *t)
+INLINE int tx_is_sample(const struct tx_path *p, u32 algorithm, const struct tx *f, const struct tx_ack *t, u64 delay)
 {
-	return tx_flows(p) == 1 || t->in_flight > f->mss || t->rtt <= control_base(algorithm, &p->control);
+	return tx_flows(p) == 1 || t->in_flight > f->mss || delay <= control_base(algorithm, &p->control);
 }
 
 INLINE void tx_tell_in_flight(struct tx_path *p, struct tx *f, u32 bytes)
@@ -214,14 +217,17 @@ INLINE void tx_tell_control(struct tx_path *p, u32 algorithm, struct tx *f, cons
 }
 
 // An acknowledgement. Sets the flow's window.
-INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t)
+INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t, const volatile struct send_config *config)
 {
 	struct control_ack a = {};
+	u64 delay = t->rtt;
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
+	if (config->way_back && t->rtt != CONTROL_NONE)
+		delay -= way_back_queue(&p->way_back, t->now, t->rtt, t->there);
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
-	a.rtt = tx_is_sample(p, algorithm, f, t) ? t->rtt : CONTROL_NONE;
+	a.rtt = tx_is_sample(p, algorithm, f, t, delay) ? delay : CONTROL_NONE;
 	a.owd = t->owd;
 	a.srtt = p->srtt;
 	a.delivered = t->now;

@@ -59,8 +59,8 @@ pub(crate) fn config(settings: &Settings) -> [u8; config_at::SIZE] {
     bytes[CGROUP..CGROUP + 8].copy_from_slice(&settings.cgroup.to_ne_bytes());
     bytes[NAME..NAME + NAME_BYTES].copy_from_slice(&self::name(settings.name));
     bytes[ALGORITHM..ALGORITHM + 4].copy_from_slice(&settings.profile.number.to_ne_bytes());
-    let flags = [settings.profile.enhanced, settings.owned, settings.alone].map(u8::from);
-    bytes[ENHANCED..ENHANCED + 3].copy_from_slice(&flags);
+    let flags = [settings.profile.enhanced, settings.owned, settings.alone, settings.profile.way_back].map(u8::from);
+    bytes[ENHANCED..ENHANCED + 4].copy_from_slice(&flags);
     bytes
 }
 

@@ -27,7 +27,7 @@ pub(crate) mod flow_at {
 #[cfg(test)]
 pub(crate) const TOTALS: usize = 19;
 
-/// `struct group_config`: the target, the control's number, its burst, the interval of reports, two flags, padding.
+/// `struct group_config`: the target, the control's number, its burst, the interval of reports, three flags, padding.
 const GROUP_CONFIG: usize = 24;
 
 /// `struct path_entry` begins with its lock.
@@ -46,7 +46,7 @@ pub(crate) fn group_config(config: &Config) -> [u8; GROUP_CONFIG] {
     bytes[8..12].copy_from_slice(&profile.number.to_ne_bytes());
     bytes[12..16].copy_from_slice(&profile.burst.to_ne_bytes());
     bytes[16..20].copy_from_slice(&profile.report_ns.to_ne_bytes());
-    bytes[20..22].copy_from_slice(&[u8::from(profile.enhanced), u8::from(config.dscp_le)]);
+    bytes[20..23].copy_from_slice(&[profile.enhanced, config.dscp_le, profile.way_back].map(u8::from));
     bytes
 }
 

@@ -45,6 +45,8 @@ struct Connection {
     c: native::Flow,
     reference: rledbat::Flow,
     timestamps: bool,
+    /// That of its peer's clock.
+    offset: u32,
     slow: bool,
     rcv_nxt: u32,
     beyond: BTreeMap<u32, u32>,
@@ -73,6 +75,11 @@ struct Stream {
     base: u64,
     service: u64,
     line_free: u64,
+    /// The way back: what is queued there, as others fill and leave it.
+    back: u64,
+    back_free: u64,
+    /// The peer's clock less ours, in ms.
+    offset: u32,
     trouble: u32,
     connections: Vec<Connection>,
     /// Segments that were compared, and how often each thing happened.
@@ -127,6 +134,9 @@ impl Stream {
             base: rng.random_range(MS / 2..120 * MS),
             service: rng.random_range(50_000..4 * MS),
             line_free: BOOTED,
+            back: 0,
+            back_free: BOOTED,
+            offset: rng.random(),
             trouble: [0, 4, 40][rng.random_range(0..3)],
             connections: Vec::new(),
             seen: Counts::default(),
@@ -184,11 +194,13 @@ impl Stream {
         let (timestamps, slow, first) = (!self.chance(200), self.chance(300), self.rng.random());
         let limit = if self.chance(300) { self.rng.random_range(1..20) * self.mss } else { 1 << 28 };
         let ends = if self.chance(400) { self.rng.random_range(4..200) * self.mss } else { 1 << 28 };
+        let offset = if self.chance(100) { self.rng.random() } else { self.offset };
         let (most, before) = (self.mss + 12, if self.chance(200) { 50 } else { 1 });
         self.connections.push(Connection {
             c: native::Flow::bounded(now, self.mss, most, self.scale, timestamps),
             reference: rledbat::Flow::new(Time::from_nanos(now), self.mss, most, self.scale, timestamps),
             timestamps,
+            offset,
             slow,
             rcv_nxt: first,
             beyond: BTreeMap::new(),
@@ -228,7 +240,9 @@ impl Stream {
         }
         let late = if self.chance(self.trouble) { self.rng.random_range(0..self.base) } else { 0 };
         let ce = self.chance(self.trouble / 4);
-        let (tsval, tsecr) = if self.connections[i].timestamps { ((now / MS) as u32, self.connections[i].echo) } else { (0, 0) };
+        let connection = &self.connections[i];
+        let tsval = ((now / MS) as u32).wrapping_add(connection.offset);
+        let (tsval, tsecr) = if connection.timestamps { (tsval, connection.echo) } else { (0, 0) };
         self.at(arrives + late, Event::Segment(i, seq, tsval, tsecr, ce));
     }
 
@@ -282,9 +296,15 @@ impl Stream {
             ours
         };
         let edge = ack.wrapping_add(u32::from(shown) << scale);
-        let (base, window) = (self.base, self.connections[i].c.window());
+        match self.rng.random_range(0..100) {
+            0 => self.back = self.rng.random_range(0..400 * MS),
+            1..3 => self.back = 0,
+            _ => self.back = self.back * self.rng.random_range(95..105) / 100,
+        }
+        self.back_free = self.back_free.max(now + self.base / 4 + self.back);
+        let window = self.connections[i].c.window();
         self.seen.slow += u64::from(u32::from(field) << scale < window);
-        self.at(now + base / 4, Event::Ack(i, edge, tsval));
+        self.at(self.back_free, Event::Ack(i, edge, tsval));
         Ok(())
     }
 
@@ -318,6 +338,7 @@ impl Stream {
         let same = !ours.ignored
             && ours.rtt == ns(report.rtt.map(Span::nanos))
             && ours.sent == ns(report.sent.map(Time::nanos))
+            && ours.there == report.there.map_or(UNKNOWN, i64::cast_unsigned)
             && u64::from(ours.got) == report.got
             && (ours.lost, ours.marked, ours.limited, ours.drained) == (report.lost, report.marked, report.limited, report.drained);
         if !same {
@@ -327,8 +348,10 @@ impl Stream {
         self.seen.losses += u64::from(ours.lost);
         self.seen.marks += u64::from(ours.marked);
         let (profile, mss) = (self.profile, (connection.reference.floor() / 2) as u32);
-        let group =
-            self.group.get_or_insert_with(|| Group::new(reference(profile, mss, now), mss, Span::from_nanos(u64::from(profile.report_ns))));
+        let group = self.group.get_or_insert_with(|| {
+            let group = Group::new(reference(profile, mss, now), mss, Span::from_nanos(u64::from(profile.report_ns)));
+            if profile.way_back { group.without_the_way_back() } else { group }
+        });
         if reported != group.on_report(&mut connection.reference, report, Time::from_nanos(now)) {
             return Err(format!("reported in C: {reported}"));
         }

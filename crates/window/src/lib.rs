@@ -6,12 +6,14 @@ mod phase;
 mod receiver;
 mod registry;
 mod sender;
+mod way_back;
 
 pub use control::{Ack, Cause, Congestion, Control, Restart, Shown, Start};
 pub use phase::Phase;
 pub use receiver::{Flow, In, Out, Path, Report};
 pub use registry::{CONTROLS, PROFILES, Profile, SENDERS, UnknownProfile, by_name};
 pub use sender::{Clock, Paced, Sent, Tx, TxPath, is_full};
+pub use way_back::{WayBack, since};
 
 /// No sample, no time: what the C code calls unknown.
 pub const UNKNOWN: u64 = u64::MAX;

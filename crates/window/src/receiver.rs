@@ -58,6 +58,8 @@ pub struct Report {
     pub rtt: u64,
     /// When the segment was permitted, or [`UNKNOWN`].
     pub sent: u64,
+    /// The way of the data in ns, its zero the difference of the clocks; [`UNKNOWN`]: no sample, or no timestamps.
+    pub there: u64,
     /// New bytes.
     pub got: u32,
     /// Old, or nothing that the peer may have sent: it changed nothing.
@@ -86,7 +88,7 @@ struct RawRx {
 }
 
 unsafe extern "C" {
-    fn lowtide_path_new(algorithm: u32, target: u64, burst: u32, report: u32, enhanced: u8) -> *mut RawPath;
+    fn lowtide_path_new(algorithm: u32, target: u64, burst: u32, report: u32, enhanced: u8, way_back: u8) -> *mut RawPath;
     fn lowtide_path_free(path: *mut RawPath);
     fn lowtide_path_show(path: *const RawPath, shown: *mut Shown);
     fn lowtide_path_srtt(path: *const RawPath) -> u64;
@@ -113,8 +115,9 @@ unsafe impl Send for Path {}
 impl Path {
     /// A path whose flows share a window of that profile.
     pub fn new(profile: &Profile) -> Path {
+        let &Profile { number, burst, report_ns, .. } = profile;
         // SAFETY: see `Send`.
-        Path(owned(unsafe { lowtide_path_new(profile.number, 0, profile.burst, profile.report_ns, u8::from(profile.enhanced)) }))
+        Path(owned(unsafe { lowtide_path_new(number, 0, burst, report_ns, u8::from(profile.enhanced), u8::from(profile.way_back)) }))
     }
 
     /// A segment of `flow` arrived, which said `report`; sets the flow's window. False if it is kept for the next report, or was ignored.

@@ -18,6 +18,8 @@ pub struct Sent {
     pub rtt: u64,
     /// The one-way delay in ns; zero: none.
     pub owd: u64,
+    /// Of the sample, the way there in ns, its zero the difference of the clocks; [`UNKNOWN`]: not known, or not asked for.
+    pub there: u64,
     /// Bytes acknowledged.
     pub acked: u64,
     /// Bytes before this acknowledgement.
@@ -32,7 +34,7 @@ pub struct Sent {
 
 impl Default for Sent {
     fn default() -> Sent {
-        Sent { now: 0, rtt: UNKNOWN, owd: 0, acked: 0, in_flight: 0, limited: false, in_recovery: false, unacked: 1 }
+        Sent { now: 0, rtt: UNKNOWN, owd: 0, there: UNKNOWN, acked: 0, in_flight: 0, limited: false, in_recovery: false, unacked: 1 }
     }
 }
 

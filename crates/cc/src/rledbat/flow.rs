@@ -5,7 +5,7 @@ use lowtide_units::{Span, Time};
 
 use super::group::rto;
 use super::records::Records;
-use super::{Outgoing, Segment, later};
+use super::{Outgoing, Segment, later, since};
 
 /// A smaller packet is serialised faster than a full one; twin of RX_SAMPLE_BYTES.
 const SAMPLE_BYTES: u64 = 512;
@@ -37,6 +37,8 @@ pub struct Report {
     pub rtt: Option<Span>,
     /// When the segment was permitted.
     pub sent: Option<Time>,
+    /// Of the sample, the way of the data in ns, its zero the difference of the clocks; none without timestamps.
+    pub there: Option<i64>,
     /// New bytes.
     pub got: u64,
     /// A loss that begins an episode.
@@ -87,7 +89,7 @@ pub struct Flow {
     arrived: u64,
     received: Option<u64>,
     reported: Option<Time>,
-    pending: (u64, Option<Span>, bool),
+    pending: (u64, Option<(Span, Option<i64>)>, bool),
 }
 
 impl Flow {
@@ -294,6 +296,9 @@ impl Flow {
                 RttRule::Edge => Some(age),
                 RttRule::FirstEcho => echoed.and_then(|index| self.first_echo(index, segment)),
             };
+            if report.rtt.is_some() {
+                report.there = segment.timestamps.filter(|_| self.timestamps).map(|(tsval, _)| since(segment.now, tsval));
+            }
         }
     }
 
@@ -342,14 +347,17 @@ impl Flow {
 
     /// Adds to what is pending; gives all of it if a report is due: after `interval`, at once with a loss or a mark.
     pub(super) fn collect(&mut self, mut report: Report, now: Time, interval: Span) -> Option<Report> {
-        let (got, rtt, limited) = &mut self.pending;
+        let (got, rtt, limited) = &mut self.pending; // Of the samples the least counts.
         *got += report.got;
-        *rtt = [*rtt, report.rtt].into_iter().flatten().min();
+        if let Some(new) = report.rtt.filter(|new| rtt.is_none_or(|(least, _)| *new < least)) {
+            *rtt = Some((new, report.there));
+        }
         *limited |= report.limited;
         if self.reported.is_some_and(|at| now.since(at) < interval) && !report.lost && !report.marked {
             return None;
         }
-        (report.got, report.rtt, report.limited) = std::mem::take(&mut self.pending);
+        let (got, sample, limited) = std::mem::take(&mut self.pending);
+        (report.got, report.rtt, report.there, report.limited) = (got, sample.map(|s| s.0), sample.and_then(|s| s.1), limited);
         self.reported = Some(now);
         Some(report)
     }

@@ -4,6 +4,7 @@
 use lowtide_units::{Span, Time};
 
 use super::flow::{Flow, Report};
+use super::way_back::WayBack;
 use crate::controller::Controller;
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 
@@ -39,6 +40,8 @@ pub struct Group {
     active: [u32; 2],
     drained: u32,
     slowdowns: u32,
+    /// Where a queue on the way back is no part of the delays that the control is told.
+    way_back: Option<WayBack>,
 }
 
 impl Group {
@@ -59,7 +62,14 @@ impl Group {
             active: [0; 2],
             drained: 0,
             slowdowns: 0,
+            way_back: None,
         }
+    }
+
+    /// The same; a queue on the way back is no part of the delays that the control is told.
+    #[must_use]
+    pub fn without_the_way_back(self) -> Group {
+        Group { way_back: Some(WayBack::default()), ..self }
     }
 
     /// The window of all flows together, bytes.
@@ -105,7 +115,7 @@ impl Group {
             lost: if stepping && report.lost { report.got.min(MAX_ACKED) } else { 0 },
             ce: if report.ce { report.got.min(MAX_ACKED) } else { 0 },
             in_flight,
-            rtt: report.rtt,
+            rtt: report.rtt.map(|rtt| rtt - self.queue_on_the_way_back(now, rtt, report.there)),
             srtt: self.srtt,
             segment_time: flow.segment_time,
             delivered: now.nanos(),
@@ -129,6 +139,10 @@ impl Group {
         flow.srtt = self.srtt;
         flow.step = self.control.edge_step();
         true
+    }
+
+    fn queue_on_the_way_back(&mut self, now: Time, rtt: Span, there: Option<i64>) -> Span {
+        self.way_back.as_mut().zip(there).map_or(Span::ZERO, |(way_back, there)| way_back.queue(now, rtt, there))
     }
 
     fn notice_pause(&mut self, now: Time) {

@@ -18,6 +18,8 @@ pub struct Profile {
     rtt: RttRule,
     /// Segments that come closer together are reported to the control as one.
     interval: Span,
+    /// A queue on the way back is no part of the delays that the control is told.
+    way_back: bool,
 }
 
 /// Segments in the first window.
@@ -33,12 +35,33 @@ const TOGETHER: Span = Span::from_micros(200);
 /// `rledbat-fig2`, the pseudo-code of Bagnulo 2023, Fig. 2: to a part β_d above the target, once per RTT, first echoes, the minimum of four
 /// samples.
 pub static PROFILES: [Profile; 6] = [
-    Profile { name: "ledbat_pp", control: "ledbat_pp", preset: RECEIVER, rtt: RttRule::Edge, interval: Span::ZERO },
-    Profile { name: "ledbat_pp-enhanced", control: "ledbat_pp-enhanced", preset: RECEIVER, rtt: RttRule::Edge, interval: Span::ZERO },
-    Profile { name: "ledbat_pp-burst", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, interval: TOGETHER },
-    Profile { name: "ledbat_pp-enhanced-burst", control: "ledbat_pp-enhanced", preset: BURST, rtt: RttRule::Edge, interval: TOGETHER },
-    Profile { name: "lowtide", control: "lowtide", preset: "receiver = true", rtt: RttRule::Edge, interval: Span::ZERO },
-    Profile { name: "rledbat-fig2", control: "ledbat_pp", preset: "decrease = \"halve\"", rtt: RttRule::FirstEcho, interval: Span::ZERO },
+    Profile { name: "ledbat_pp", control: "ledbat_pp", preset: RECEIVER, rtt: RttRule::Edge, interval: Span::ZERO, way_back: false },
+    Profile {
+        name: "ledbat_pp-enhanced",
+        control: "ledbat_pp-enhanced",
+        preset: RECEIVER,
+        rtt: RttRule::Edge,
+        interval: Span::ZERO,
+        way_back: false,
+    },
+    Profile { name: "ledbat_pp-burst", control: "ledbat_pp", preset: BURST, rtt: RttRule::Edge, interval: TOGETHER, way_back: true },
+    Profile {
+        name: "ledbat_pp-enhanced-burst",
+        control: "ledbat_pp-enhanced",
+        preset: BURST,
+        rtt: RttRule::Edge,
+        interval: TOGETHER,
+        way_back: true,
+    },
+    Profile { name: "lowtide", control: "lowtide", preset: "receiver = true", rtt: RttRule::Edge, interval: Span::ZERO, way_back: false },
+    Profile {
+        name: "rledbat-fig2",
+        control: "ledbat_pp",
+        preset: "decrease = \"halve\"",
+        rtt: RttRule::FirstEcho,
+        interval: Span::ZERO,
+        way_back: false,
+    },
 ];
 
 /// The receiver of that profile with its control, whose parameters `params` are, for a connection whose windows are scaled by 2^`scale`.
@@ -54,5 +77,6 @@ pub fn build(name: &str, params: &Params, start: &Start, scale: u8) -> Result<Re
     let start = Start { initial_window: Some(first), ..*start };
     let control = registry::by_name(profile.control).map_err(|e| error(e.to_string()))?.build(&params.over(&preset), &start)?;
     let flow = Flow::new(start.now, start.mss, start.mss, scale, true).with_rtts_by(profile.rtt);
-    Ok(Receiver::new(flow, Group::new(control, start.mss, profile.interval)))
+    let group = Group::new(control, start.mss, profile.interval);
+    Ok(Receiver::new(flow, if profile.way_back { group.without_the_way_back() } else { group }))
 }

@@ -1,6 +1,7 @@
 //! The receiver: edges, payment, losses, RTTs. `closed_loop.rs` has a sender that obeys the window.
 
 mod closed_loop;
+mod way_back;
 
 use std::sync::{Arc, Mutex};
 

@@ -10,7 +10,8 @@ struct Loop {
     receiver: Receiver,
     base: Span,
     sender_window: u64,
-    data: VecDeque<(Time, u64, u32)>,
+    /// When it arrives, where it begins, its timestamps.
+    data: VecDeque<(Time, u64, (u32, u32))>,
     acks: VecDeque<(Time, u64, u64, u32)>,
     sent: u64,
     acked: u64,
@@ -50,9 +51,8 @@ impl Loop {
     fn step(&mut self) -> Time {
         let data_first = self.data.front().is_some_and(|d| self.acks.front().is_none_or(|a| d.0 <= a.0));
         if data_first {
-            let Some((now, seq, echo)) = self.data.pop_front() else { return Time::MAX };
-            let tsval = (now.nanos() / 1_000_000) as u32;
-            let timestamps = Some((tsval, echo));
+            let Some((now, seq, timestamps)) = self.data.pop_front() else { return Time::MAX };
+            let timestamps = Some(timestamps);
             let segment = Segment { now, seq: seq as u32, len: SEGMENT as u32, wire: SEGMENT as u32, timestamps, ce: false };
             self.receiver.on_segment(&segment, seq as u32);
             self.delivered = seq + SEGMENT;
@@ -64,7 +64,8 @@ impl Loop {
         (self.acked, self.edge, self.echo) = (ack, edge, tsval);
         while self.sent + SEGMENT <= self.edge.min(self.acked + self.sender_window) {
             self.link_free = self.link_free.max(now) + Span::from_micros(600);
-            self.data.push_back((self.link_free + self.base / 2, self.sent, self.echo));
+            let timestamps = ((now.nanos() / 1_000_000) as u32, self.echo);
+            self.data.push_back((self.link_free + self.base / 2, self.sent, timestamps));
             self.sent += SEGMENT;
         }
         now
