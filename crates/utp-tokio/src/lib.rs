@@ -36,7 +36,8 @@
 //!
 //! - [`UtpStream`] is cancellation-safe: a read or write whose future is dropped has taken or moved nothing.
 //! - `shutdown` returns when the peer has acknowledged everything. A stream that is dropped still delivers what was written, as
-//!   long as the runtime lives; [`UtpSocket::close`] waits for that.
+//!   long as the runtime lives; [`UtpSocket::close`] waits for that. Connections that are left when the runtime ends are reset, and
+//!   [`UtpStream::abort`] resets one: a reader tells a peer that failed (`ConnectionReset`) from one that ended.
 //! - Writes wait for room in a buffer of [`Options::send_buffer`] bytes, and a reader that does not read closes the window.
 //! - A connection that is idle keeps no buffers.
 

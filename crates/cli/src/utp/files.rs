@@ -14,6 +14,8 @@ use super::messages::{Entry, Have};
 
 /// What an unfinished file is called beside its place: `.NAME` and this.
 const PART: &str = ".lowtide-part";
+/// Bytes of a name at most (NAME_MAX).
+const LONGEST_NAME: usize = 255;
 
 /// What is offered.
 #[derive(Default)]
@@ -52,7 +54,7 @@ fn walk(at: &Path, name: &Path, offered: &mut Offered) -> Result<()> {
     }
     // Links lead elsewhere, and devices have no end.
     if kind.is_file() {
-        let path = name.to_str().with_context(|| format!("{}: its name is not UTF-8", at.display()))?.to_owned();
+        let path = name.to_str().with_context(|| format!("{}: its name is not UTF-8; rename it or move it away", at.display()))?.to_owned();
         offered.files.push((Entry { path, bytes: Some(kind.len()) }, Some(at.to_owned())));
     } else {
         offered.left_out.push(at.to_owned());
@@ -87,10 +89,17 @@ fn places(root: &Path, entry: &Entry, overwrite: bool) -> Result<(PathBuf, PathB
     let taken = place.symlink_metadata();
     ensure!(overwrite || taken.is_err(), "{}: is there already (--overwrite replaces it)", place.display());
     ensure!(taken.map_or(true, |taken| !taken.is_dir()), "{}: is a folder", place.display());
-    let name = place.file_name().unwrap_or_default();
-    let part = place.with_file_name(format!(".{}{PART}", name.to_string_lossy()));
+    let part = place.with_file_name(part_name(&place.file_name().unwrap_or_default().to_string_lossy()));
     ensure!(part.symlink_metadata().map_or(true, |part| part.is_file()), "{}: is no file", part.display());
     Ok((place, part))
+}
+
+/// What a file is called until it is complete; one whose name leaves no room for that by a sum of it.
+fn part_name(name: &str) -> String {
+    if name.len() + PART.len() < LONGEST_NAME {
+        return format!(".{name}{PART}");
+    }
+    format!(".{}{PART}", hex(&Sha256::new_with_prefix(name)))
 }
 
 /// What is there of `entry` below `root`. Nothing is created: the transfer may never begin.

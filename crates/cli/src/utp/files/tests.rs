@@ -110,6 +110,20 @@ fn a_file_that_was_completed_meanwhile_is_left_alone() {
 }
 
 #[test]
+fn a_name_may_be_as_long_as_the_disk_allows() {
+    let root = tempfile::tempdir().expect("a folder");
+    for len in [240, 241, 242, 255] {
+        let name = "n".repeat(len);
+        let mut part = Part::open(root.path(), &entry(&name, 1), false).expect("room for its part's name");
+        part.write(b"x").expect("written");
+        let whole = part.have();
+        part.finish(&whole).expect("complete");
+        assert_eq!(std::fs::read(root.path().join(name)).expect("there"), b"x");
+    }
+    assert_ne!(part_name(&"a".repeat(255)), part_name(&"b".repeat(255)));
+}
+
+#[test]
 fn two_do_not_receive_the_same_file() {
     let root = tempfile::tempdir().expect("a folder");
     let _first = Part::open(root.path(), &entry("f", 3), false).expect("opened");
