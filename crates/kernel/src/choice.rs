@@ -80,9 +80,9 @@ impl Choice {
         self.receiving().1.name
     }
 
-    /// The name of the control of what is sent. A sender has no use for the profiles that keep the time of a burst free.
+    /// The name of the control of what is sent.
     pub fn sends_by(&self) -> &'static str {
-        self.control.name.strip_suffix("-burst").unwrap_or(self.control.name)
+        self.sending().1.name
     }
 
     /// T in ns, zero for the control's own, and the receiver's control.
@@ -122,8 +122,7 @@ mod tests {
         }
         for profile in &PROFILES {
             let choice = Choice::new(Some(profile), None).expect("it is there");
-            assert_eq!(choice.receives_by(), profile.name);
-            assert!(profile.name.starts_with(choice.sends_by()) && !choice.sends_by().ends_with("burst"));
+            assert_eq!((choice.sends_by(), choice.receives_by()), (profile.name, profile.name));
         }
     }
 
