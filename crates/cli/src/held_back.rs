@@ -9,7 +9,7 @@ pub fn held_back(mut scenario: Scenario) -> Scenario {
     for flow in scenario.flows.iter_mut().filter(|f| f.lab.lowtide && f.kind == Kind::Tcp) {
         let target = &flow.lab.target;
         if flow.direction == Direction::Reverse {
-            // The simulator's senders do not tell how long a segment takes, which keeping the time of a burst free needs.
+            // A sender has no use for the profiles that keep the time of a burst free: the kernel leaves that out as well.
             flow.cc = target.strip_suffix("-burst").unwrap_or(target).to_owned();
             continue;
         }

@@ -14,7 +14,7 @@ struct lowtide_tx_path {
 	struct tx_path state;
 };
 
-struct lowtide_tx_path *lowtide_tx_path_new(u32 algorithm, u64 target, u8 enhanced, u32 burst)
+struct lowtide_tx_path *lowtide_tx_path_new(u32 algorithm, u64 target, u8 enhanced)
 {
 	struct lowtide_tx_path *p = calloc(1, sizeof(*p));
 
@@ -22,7 +22,6 @@ struct lowtide_tx_path *lowtide_tx_path_new(u32 algorithm, u64 target, u8 enhanc
 		p->config.algorithm = algorithm;
 		p->config.target = target;
 		p->config.enhanced = enhanced;
-		p->config.burst = burst;
 		p->config.way_back = 1; // Of samples that tell the way there.
 	}
 	return p;

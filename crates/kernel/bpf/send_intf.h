@@ -18,8 +18,6 @@ struct send_config {
 	u8 owned;                          // somebody renews the sign of life; without it the control goes back to Reno
 	u8 alone;                          // every connection for itself: no window for all of a path
 	u8 way_back;                       // as in struct group_config
-	u32 burst;                         // control_start's
-	u32 pad;
 };
 
 // An open connection, as the snapshot iterator writes it. Addresses as in struct flow_snapshot.

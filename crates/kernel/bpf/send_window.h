@@ -36,14 +36,6 @@ INLINE u64 way_there(struct tcp_sock *tp, u64 now, u64 rtt)
 	return (rtt - way_back_since(now, tp->rx_opt.rcv_tsval)) | (told - 1);
 }
 
-// How long the bottleneck takes for a segment of this flow, as its delivery rate has it; longer than it does where the flow does not fill it.
-INLINE u64 segment_time(struct tcp_sock *tp)
-{
-	u32 n = tp->rate_delivered;
-
-	return n ? (u64)tp->rate_interval_us * 1000 / n : 0;
-}
-
 // Tells the path of an acknowledgement, and takes over the window it gives.
 __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 now, u32 acked, u32 recovering)
 {
@@ -67,7 +59,6 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 n
 	if (tp->bytes_acked > f->old_until)
 		a.acked = (u64)acked * mss;
 	a.in_flight = (u64)(in_flight(tp) + acked) * mss;
-	a.segment = config.burst ? segment_time(tp) : 0;
 	a.limited = a.acked && BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	a.in_recovery = recovering;
 	a.unacked = tp->write_seq - tp->snd_una;

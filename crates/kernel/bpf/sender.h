@@ -39,7 +39,6 @@ struct tx {
 struct tx_ack {
 	u64 now, rtt, owd;                 // ns; no sample: CONTROL_NONE, 0
 	u64 there;                         // ns: of the sample, the way of the data (way_back.h); CONTROL_NONE: not known, or not asked for
-	u64 segment;                       // ns that one of the flow's takes, as the flow's rate has it; 0: not known
 	u64 acked, in_flight;              // bytes; in flight before this acknowledgement
 	u8 limited, in_recovery;
 	u32 unacked;                       // bytes that the flow has yet to get acknowledged, those that it has not sent too
@@ -91,7 +90,6 @@ INLINE void tx_init(struct tx_path *p, u32 algorithm, u64 now, u32 mss, const vo
 	start.least_target = PATH_MIN_TARGET_NS;
 	start.mss = p->mss = mss;
 	start.enhanced = config->enhanced;
-	start.burst = config->burst;
 	control_init(algorithm, &p->control, &start);
 	p->known = 1;
 	p->last_ack = now;
@@ -232,7 +230,6 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 	a.rtt = tx_is_sample(p, algorithm, f, t, delay) ? delay : CONTROL_NONE;
 	a.owd = t->owd;
 	a.srtt = p->srtt;
-	a.segment = t->segment / tx_flows(p); // The others' are between them.
 	a.delivered = t->now;
 	a.prior_delivered = t->now - lesser_u63(t->now, t->rtt != CONTROL_NONE ? t->rtt : 2 * p->srtt);
 	tx_round(p, t, a.prior_delivered);

@@ -84,7 +84,6 @@ struct tcp_sock {
 	u32 srtt_us;                       // eight times the smoothed RTT
 	u64 bytes_acked;
 	u32 delivered, delivered_ce;       // segments
-	u32 rate_delivered, rate_interval_us; // the last sample of the delivery rate: segments, us; 0: none
 	u8 is_cwnd_limited : 1;
 	u8 tcp_usec_ts : 1;                // since Linux 6.7: the timestamps count microseconds
 	struct tcp_options_received rx_opt;

@@ -13,8 +13,7 @@ mod config_at {
     pub(super) const NAME: usize = 16;
     pub(super) const ALGORITHM: usize = 32;
     pub(super) const ENHANCED: usize = 36;
-    pub(super) const BURST: usize = 40;
-    pub(super) const SIZE: usize = 48;
+    pub(super) const SIZE: usize = 40;
 }
 
 /// `struct send_snapshot`: where each field begins.
@@ -54,7 +53,7 @@ pub(crate) struct Settings<'a> {
 
 /// `struct send_config`.
 pub(crate) fn config(settings: &Settings) -> [u8; config_at::SIZE] {
-    use config_at::{ALGORITHM, BURST, CGROUP, ENHANCED, NAME, SIZE, TARGET};
+    use config_at::{ALGORITHM, CGROUP, ENHANCED, NAME, SIZE, TARGET};
     let mut bytes = [0; SIZE];
     bytes[TARGET..TARGET + 8].copy_from_slice(&settings.target_ns.to_ne_bytes());
     bytes[CGROUP..CGROUP + 8].copy_from_slice(&settings.cgroup.to_ne_bytes());
@@ -62,7 +61,6 @@ pub(crate) fn config(settings: &Settings) -> [u8; config_at::SIZE] {
     bytes[ALGORITHM..ALGORITHM + 4].copy_from_slice(&settings.profile.number.to_ne_bytes());
     let flags = [settings.profile.enhanced, settings.owned, settings.alone, settings.profile.way_back].map(u8::from);
     bytes[ENHANCED..ENHANCED + 4].copy_from_slice(&flags);
-    bytes[BURST..BURST + 4].copy_from_slice(&settings.profile.burst.to_ne_bytes());
     bytes
 }
 

@@ -6,8 +6,6 @@ mod shared {
     pub mod phase;
 }
 
-use std::collections::VecDeque;
-
 use lowtide_cc::scavenger::ledbat_pp::{Config, LedbatPp};
 use lowtide_cc::{Ack, Cause, Congestion, Controller as _, Restart, Span, Start, Time};
 use lowtide_kernel::Phase;
@@ -37,16 +35,10 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(mss: u32, enhanced: bool, target_ms: u32, burst: u32) -> Pair {
-        let mut path = TxPath::with_room_for(burst, LEDBAT_PP, u64::from(target_ms) * MS, enhanced);
+    fn new(mss: u32, enhanced: bool, target_ms: u32) -> Pair {
+        let mut path = TxPath::new(LEDBAT_PP, u64::from(target_ms) * MS, enhanced);
         let flow = path.join(BOOTED, mss);
-        let config = Config {
-            enhanced,
-            target_ms: f64::from(target_ms),
-            burst_segments: f64::from(burst),
-            least_target_ms: 1.0,
-            ..Config::default()
-        };
+        let config = Config { enhanced, target_ms: f64::from(target_ms), least_target_ms: 1.0, ..Config::default() };
         let start = Start { mss, now: Time::from_nanos(BOOTED), ..Start::default() };
         Pair {
             path,
@@ -80,7 +72,6 @@ impl Pair {
             in_flight: ack.in_flight,
             rtt: rtt.map(Span::from_nanos),
             srtt: Span::from_nanos(self.srtt),
-            segment_time: Span::from_nanos(ack.segment),
             delivered: ack.now,
             prior_delivered: sent,
             cwnd_limited: self.limited || (self.limited_before && avoiding),
@@ -126,8 +117,7 @@ fn random_life(seed: u64, slowdowns: &mut u64) -> (f64, bool) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mss = rng.random_range(500..9000);
     let target_ms = if rng.random() { 60 } else { rng.random_range(5..60) };
-    let mut pair = Pair::new(mss, rng.random(), target_ms, if rng.random() { 3 } else { 0 });
-    let segment = rng.random_range(0..4 * MS);
+    let mut pair = Pair::new(mss, rng.random(), target_ms);
     let mss = u64::from(mss);
     let base = rng.random_range(MS / 5..300 * MS);
     let (mut now, mut queue, mut recovery) = (BOOTED, 0u64, 0u32);
@@ -148,7 +138,6 @@ fn random_life(seed: u64, slowdowns: &mut u64) -> (f64, bool) {
             in_flight,
             rtt: if rng.random_range(0..20) > 0 { base + queue } else { UNKNOWN },
             limited: rng.random_range(0..5) > 0,
-            segment,
             in_recovery: recovery > 0,
             unacked: rng.random_range(0..20),
             ..Sent::default()
@@ -253,57 +242,6 @@ fn acknowledgements_that_wait_for_a_second_segment_do_not_hold_a_group_at_its_fl
     // While the turn passes from one flow to another, both may have two.
     assert!(pushed < 7.5, "one segment each, and one flow two: {pushed}");
     assert!(alone > 25.0, "the line holds 33: {alone}");
-}
-
-/// An upload alone over a line on which a segment takes `segment` ns, base RTT 20 ms and one of those, to a peer that acknowledges every second
-/// segment. The time below which 95 % of the segments of the last 40 of 60 s wait, in segments above the target, and the line's use meanwhile.
-fn alone(burst: u32, segment: u64) -> (f64, f64) {
-    const MSS: u64 = 1448;
-    let mut path = TxPath::with_room_for(burst, LEDBAT_PP, 0, true);
-    let mut flow = path.join(BOOTED, MSS as u32);
-    let (base, end) = (20 * MS + segment, BOOTED + 60_000 * MS);
-    let (mut now, mut line_free, mut flight) = (BOOTED, BOOTED, 0u64);
-    // When segments were sent that have yet to arrive, and when; when the acknowledgement of the second of two is here, and its RTT.
-    let (mut arriving, mut acks, mut waits) = (VecDeque::new(), VecDeque::new(), Vec::new());
-    while now < end {
-        while (flight + 1) * MSS <= u64::from(flow.window()) {
-            line_free = line_free.max(now) + segment;
-            arriving.push_back((now, line_free));
-            if now > BOOTED + 20_000 * MS {
-                waits.push(line_free - now - segment);
-            }
-            flight += 1;
-        }
-        while arriving.len() >= 2 {
-            arriving.pop_front();
-            let (sent, left) = arriving.pop_front().expect("the second");
-            acks.push_back((left + 20 * MS, left + 20 * MS - sent));
-        }
-        // A lone segment is acknowledged when a delayed acknowledgement is due.
-        let (at, rtt, segments) = match acks.pop_front() {
-            Some((at, rtt)) => (at, rtt, 2),
-            None => arriving.pop_front().map(|(sent, left)| (left + 60 * MS, left + 60 * MS - sent, 1)).expect("something is in flight"),
-        };
-        now = at;
-        let ack =
-            Sent { now, rtt, segment, acked: segments * MSS, in_flight: flight * MSS, limited: true, unacked: 1 << 20, ..Sent::default() };
-        path.on_ack(&mut flow, &ack);
-        flight -= segments;
-    }
-    waits.sort_unstable();
-    let p95 = waits[waits.len() * 95 / 100] as f64;
-    ((p95 - base as f64) / segment as f64, waits.len() as f64 * segment as f64 / (40_000.0 * MS as f64))
-}
-
-/// LEDBAT++ as written aims at the queue that a burst's first segment meets; its last one waits for the others, too. Of a window of few
-/// segments it does not hold: two are the least.
-#[test]
-fn with_room_for_a_burst_an_uploads_queue_ends_at_its_target() {
-    for segment in [120_000, 600_000, 2_400_000] {
-        let ((as_written, _), (ours, used)) = (alone(0, segment), alone(3, segment));
-        assert!(as_written > 0.0, "{segment} ns a segment: {as_written} above the target as written");
-        assert!(ours <= 0.0 && used > 0.9, "{segment} ns a segment: {ours} above the target, {used} of the line");
-    }
 }
 
 /// At 1 Mbit/s a full segment takes 12 ms to cross the line, and a request of 37 bytes less than one.

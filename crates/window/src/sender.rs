@@ -20,8 +20,6 @@ pub struct Sent {
     pub owd: u64,
     /// Of the sample, the way there in ns, its zero the difference of the clocks; [`UNKNOWN`]: not known, or not asked for.
     pub there: u64,
-    /// How long one of the flow's segments takes, as its delivery rate has it, ns; zero: not known.
-    pub segment: u64,
     /// Bytes acknowledged.
     pub acked: u64,
     /// Bytes before this acknowledgement.
@@ -36,18 +34,7 @@ pub struct Sent {
 
 impl Default for Sent {
     fn default() -> Sent {
-        Sent {
-            now: 0,
-            rtt: UNKNOWN,
-            owd: 0,
-            there: UNKNOWN,
-            segment: 0,
-            acked: 0,
-            in_flight: 0,
-            limited: false,
-            in_recovery: false,
-            unacked: 1,
-        }
+        Sent { now: 0, rtt: UNKNOWN, owd: 0, there: UNKNOWN, acked: 0, in_flight: 0, limited: false, in_recovery: false, unacked: 1 }
     }
 }
 
@@ -92,7 +79,7 @@ struct RawClock {
 }
 
 unsafe extern "C" {
-    fn lowtide_tx_path_new(algorithm: u32, target: u64, enhanced: u8, burst: u32) -> *mut RawPath;
+    fn lowtide_tx_path_new(algorithm: u32, target: u64, enhanced: u8) -> *mut RawPath;
     fn lowtide_tx_path_free(path: *mut RawPath);
     fn lowtide_tx_path_show(path: *const RawPath, shown: *mut Shown);
     fn lowtide_tx_path_srtt(path: *const RawPath) -> u64;
@@ -128,13 +115,8 @@ unsafe impl Send for Tx {}
 impl TxPath {
     /// A path whose flows share a window of the control of that number; `target` in ns, zero: what the control's source says.
     pub fn new(algorithm: u32, target: u64, enhanced: bool) -> TxPath {
-        TxPath::with_room_for(0, algorithm, target, enhanced)
-    }
-
-    /// The same with the time of `burst` segments kept free below the target.
-    pub fn with_room_for(burst: u32, algorithm: u32, target: u64, enhanced: bool) -> TxPath {
         // SAFETY: see `Send`.
-        TxPath(owned(unsafe { lowtide_tx_path_new(algorithm, target, u8::from(enhanced), burst) }))
+        TxPath(owned(unsafe { lowtide_tx_path_new(algorithm, target, u8::from(enhanced)) }))
     }
 
     /// A flow joins, with segments of `mss` bytes.
