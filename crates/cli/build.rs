@@ -7,14 +7,14 @@ const SOURCES: [&str; 11] = [
     "../cc/src",
     "../kernel/bpf",
     "../net/src",
+    "../replicas/src",
     "../scenario/src",
     "../sim/src",
     "../units/src",
     "../utp/src",
     "../window/src",
-    "src/papers/after.rs",
     "src/papers/measure.rs",
-    "src/papers/tracks.rs",
+    "src/papers/metrics",
 ];
 
 fn main() {
@@ -25,7 +25,7 @@ fn main() {
         collect(&here.join(source), &mut files);
     }
     files.sort();
-    let texts = files.iter().filter_map(|file| fs::read(file).ok());
+    let texts = files.iter().map(|file| fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display())));
     println!("cargo:rustc-env=LOWTIDE_SIMULATOR={:016x}", texts.fold(0xcbf2_9ce4_8422_2325, |sum, text| add(sum, &text)));
 }
 
