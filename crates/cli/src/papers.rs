@@ -2,11 +2,13 @@
 
 mod axes;
 mod claim;
+mod conclusions;
 mod experiment;
 mod figure;
 mod fragile;
 mod jobs;
 mod lab;
+mod lessons;
 mod measure;
 mod metrics;
 mod outcome;
@@ -30,6 +32,7 @@ use crate::stdout;
 use experiment::Experiment;
 use fragile::Change;
 use outcome::Outcome;
+use page::Beside;
 use points::{Extent, Profile};
 use record::Recorded;
 
@@ -92,6 +95,9 @@ struct Fragile {
     /// The points of the quick set only.
     #[arg(long)]
     quick: bool,
+    /// Record what they say beside the experiments, for every report to show.
+    #[arg(long)]
+    record: bool,
     /// Simulations at a time; the machine's cores if absent.
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     jobs: Option<usize>,
@@ -101,6 +107,8 @@ struct Fragile {
 pub struct Folders {
     /// The simulator's results, and the report.
     pub out: PathBuf,
+    /// The experiments, and what is recorded of them.
+    pub experiments: PathBuf,
 }
 
 impl Folders {
@@ -117,7 +125,7 @@ impl Folders {
 
 /// The subcommand.
 pub fn main(args: &Args) -> Result<ExitCode> {
-    let folders = Folders { out: args.out.clone() };
+    let folders = Folders { out: args.out.clone(), experiments: args.experiments.clone() };
     match &args.action {
         Action::List => {
             for experiment in experiment::load_all(&args.experiments, &[])? {
@@ -131,10 +139,13 @@ pub fn main(args: &Args) -> Result<ExitCode> {
             let experiments = experiment::load_all(&args.experiments, &wanted.which)?;
             let extent = if wanted.quick { Extent::Quick } else { Extent::Full };
             fragile::run(&folders, &experiments, &wanted.which, extent, wanted.jobs)?;
+            if wanted.record {
+                fragile::record(&folders, &wanted.which, &experiments)?;
+            }
             let outcomes = judged(&folders, &experiments)?;
             let mine: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &wanted.which)).collect();
             stdout::print(claims(&mine))?;
-            eprintln!("report: {}", page::write(&folders.out, &outcomes, &units::load(&args.experiments)?)?.display());
+            eprintln!("report: {}", page::write(&folders.out, &outcomes, &Beside::load(&args.experiments, &experiments)?)?.display());
         }
         Action::Report => {
             let experiments = experiment::load_all(&args.experiments, &[])?;
@@ -142,7 +153,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
             if outcomes.iter().all(|o| o.extent.is_none()) {
                 bail!("{}: no complete result of any experiment; `lowtide papers run` makes them", folders.out.display());
             }
-            stdout::line(page::write(&folders.out, &outcomes, &units::load(&args.experiments)?)?.display())?;
+            stdout::line(page::write(&folders.out, &outcomes, &Beside::load(&args.experiments, &experiments)?)?.display())?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -163,6 +174,7 @@ fn judged<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<Ou
 fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
     let began = Instant::now();
     let experiments = &experiment::load_all(root, &run.which)?;
+    let page_beside = Beside::load(root, experiments)?;
     let wanted: Vec<&Experiment> = experiments.iter().filter(|e| experiment::is_wanted(e, &run.which)).collect();
     if run.lab {
         let with_lab: Vec<&Experiment> = wanted.iter().copied().filter(|e| e.lab.is_some()).collect();
@@ -175,7 +187,7 @@ fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
         jobs::simulate(&owed.into_iter().flatten().collect::<Vec<_>>(), run.jobs)?;
     }
     let outcomes = judged(folders, experiments)?;
-    let report = page::write(&folders.out, &outcomes, &units::load(root)?)?;
+    let report = page::write(&folders.out, &outcomes, &page_beside)?;
     let wanted: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &run.which)).collect();
     if run.json {
         let claims: Vec<serde_json::Value> = wanted.iter().flat_map(|o| o.json()).collect();

@@ -1,5 +1,6 @@
 //! Pages that open from disk without a network: text, tables and plots. Reads results only.
 
+pub mod dots;
 mod escape;
 pub mod heat;
 pub mod html;

@@ -14,6 +14,11 @@ use super::metrics::Metric;
 use super::points::{Extent, Profile};
 use super::rule::compile::{self, Names, Scope, VARIANT};
 
+/// Without its ending, the name of the file that holds what a paper concludes.
+pub const CONCLUSIONS: &str = "conclusions";
+/// What lies beside a paper's experiments and is none.
+const OTHERS: [&str; 2] = [super::units::FILE, CONCLUSIONS];
+
 /// One figure or table of a paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -282,7 +287,9 @@ pub fn load_all(root: &Path, wanted: &[String]) -> Result<Vec<Experiment>> {
         if folder.is_dir() {
             let found = fs::read_dir(folder)?.filter_map(|f| f.ok().map(|f| f.path()));
             files.extend(
-                found.filter(|f| f.extension().is_some_and(|e| e == "toml") && f.file_stem().is_some_and(|s| s != super::units::FILE)),
+                found.filter(|f| {
+                    f.extension().is_some_and(|e| e == "toml") && !f.file_stem().is_some_and(|s| OTHERS.iter().any(|o| s == *o))
+                }),
             );
         }
     }

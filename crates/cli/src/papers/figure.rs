@@ -6,6 +6,7 @@ use super::axes::Axes;
 use super::metrics::tracks::Tracks;
 use super::outcome::{Measured, Outcome};
 use super::points::{Extent, Point, Profile};
+use crate::report::dots::{Dots, Series};
 use crate::report::heat::HeatMap;
 use crate::report::plot::COLOURS;
 use crate::report::{Curve, Form, Plot, Stroke, setting};
@@ -103,6 +104,43 @@ pub fn map_of(outcome: &Outcome, axes: &Axes) -> Option<HeatMap> {
     let shade = axes.range.map_or_else(String::new, |(pale, dark)| format!(" Colour: {metric}, pale {pale}, dark {dark}."));
     let title = format!("{}{shade}", plot_of(outcome, axes, &mut Palette::default()).title);
     Some(HeatMap { title, x_label: axes.x_label.clone(), y_label: axes.y_label.clone(), cells, range: axes.range })
+}
+
+/// The rows of a panel over nothing, one a variant and place in the sweeps; none if no point of it was run.
+pub fn dots_of(outcome: &Outcome, axes: &Axes, palette: &mut Palette) -> Option<Dots> {
+    let title =
+        format!("{}: {}. {}", outcome.experiment.place, axes.title.as_ref().unwrap_or(&outcome.experiment.title), setting_of(outcome));
+    let mut dots = Dots { title, x_label: axes.y_label.clone(), ..Dots::default() };
+    let mut taken = Vec::new();
+    for m in outcome.measured.iter().filter(|m| axes.shows(&m.point)) {
+        let row = row_of(&m.point, axes).unwrap_or_else(|| axes.label(&axes.y[0]));
+        let row = dots.rows.iter().position(|r| *r == row).unwrap_or_else(|| {
+            dots.rows.push(row);
+            dots.rows.len() - 1
+        });
+        for metric in &axes.y {
+            let Some((mean, least, most)) = m.spread(metric) else { continue };
+            let base = axes.label(metric);
+            let column = m.point.profile.map_or("for comparison", Profile::title);
+            let name = if axes.y.len() == 1 { column.to_owned() } else { format!("{base}, {column}") };
+            let point = (row, axes.drawn(mean), axes.drawn(least), axes.drawn(most));
+            if let Some(series) = dots.series.iter_mut().find(|s| s.name == name) {
+                series.points.push(point);
+                continue;
+            }
+            let colour = palette.colour(&base, &taken);
+            taken.push((base, colour));
+            dots.series.push(Series { name, colour, stroke: stroke_of(&m.point), points: vec![point] });
+        }
+    }
+    (!dots.series.is_empty()).then_some(dots)
+}
+
+/// `NewReno, hops 3`, without what `only` says of the whole panel; none where nothing is left.
+fn row_of(point: &Point, axes: &Axes) -> Option<String> {
+    let part = |(name, value): &(String, toml::Value)| value.as_str().map_or_else(|| format!("{name} {value}"), str::to_owned);
+    let parts: Vec<String> = point.at.iter().filter(|(name, _)| !axes.only.contains_key(name)).map(part).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 impl Axes {

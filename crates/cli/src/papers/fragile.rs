@@ -118,6 +118,8 @@ fn base_rtt_ms(topology: &Topology) -> f64 {
 pub struct Fragility {
     /// The rule that was asked.
     rule: String,
+    /// Of which points: all, or those of the quick set.
+    extent: String,
     /// The verdict without a change.
     here: String,
     /// The verdict of each rerun.
@@ -142,28 +144,56 @@ pub struct Kept(BTreeMap<String, BTreeMap<String, Fragility>>);
 
 const FILE: &str = "fragile.json";
 
+fn word_of(extent: Extent) -> &'static str {
+    if extent == Extent::Full { "full" } else { "quick" }
+}
+
 fn rule_of(claim: &Claim) -> String {
     claim.rule.0.iter().map(|l| l.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 impl Kept {
-    /// What was said of a claim with this rule and this verdict.
-    pub fn of(&self, experiment: &Experiment, claim: &Claim, profile: Profile, judged: &Judged) -> Option<Fragility> {
-        let kept = self.0.get(&format!("{}#{}", experiment.id, claim.id))?.get(profile.key())?;
-        (kept.rule == rule_of(claim) && kept.here == judged.word()).then(|| kept.clone())
+    /// What was said of a claim with this rule, these points and this verdict.
+    pub fn of(&self, outcome: &Outcome, claim: &Claim, profile: Profile, judged: &Judged) -> Option<Fragility> {
+        let kept = self.0.get(&format!("{}#{}", outcome.experiment.id, claim.id))?.get(profile.key())?;
+        let same = kept.rule == rule_of(claim) && kept.here == judged.word() && Some(kept.extent.as_str()) == outcome.extent.map(word_of);
+        same.then(|| kept.clone())
     }
 }
 
-/// What is kept in `out`; nothing if there is none.
+/// What is recorded beside the experiments, and over it what is kept beside the results.
 ///
 /// # Errors
 /// A file that is something else.
-pub fn read(out: &Path) -> Result<Kept> {
-    let file = out.join(FILE);
+pub fn read(folders: &Folders) -> Result<Kept> {
+    let mut kept = read_from(&folders.experiments)?;
+    kept.0.extend(read_from(&folders.out)?.0);
+    Ok(kept)
+}
+
+fn read_from(folder: &Path) -> Result<Kept> {
+    let file = folder.join(FILE);
     match fs::read(&file) {
         Ok(text) => serde_json::from_slice(&text).with_context(|| format!("{}: no verdicts of reruns; remove it", file.display())),
         Err(_) => Ok(Kept::default()),
     }
+}
+
+/// Records beside the experiments what is kept of `wanted` beside the results.
+///
+/// # Errors
+/// A file that is something else, or cannot be written.
+pub fn record(folders: &Folders, wanted: &[String], all: &[Experiment]) -> Result<()> {
+    let mut recorded = read_from(&folders.experiments)?;
+    let is_wanted = |name: &str| all.iter().any(|e| experiment::is_wanted(e, wanted) && name.split('#').next() == Some(&e.id));
+    recorded.0.extend(read_from(&folders.out)?.0.into_iter().filter(|(name, _)| is_wanted(name)));
+    write_to(&folders.experiments, &recorded)
+}
+
+fn write_to(folder: &Path, kept: &Kept) -> Result<()> {
+    let file = folder.join(FILE);
+    let text = serde_json::to_string_pretty(kept)? + "\n";
+    fs::write(&file, text).with_context(|| format!("{}: cannot be written", file.display()))
 }
 
 /// Runs the reruns of `wanted` and of what their rules look at, judges them, and adds to what is kept.
@@ -182,7 +212,7 @@ pub fn run(folders: &Folders, all: &[Experiment], wanted: &[String], extent: Ext
         let outcomes = all.iter().map(|e| outcome::measured(&out, e, needed(&e).then_some(extent), change)).collect::<Result<Vec<_>>>()?;
         words.push((change, judge_all(&outcomes, &is_wanted)?));
     }
-    let mut kept = read(&folders.out)?;
+    let mut kept = read_from(&folders.out)?;
     for experiment in all.iter().filter(|e| is_wanted(e)) {
         for (claim, profile) in experiment.claims.iter().flat_map(|c| Profile::ALL.into_iter().map(move |p| (c, p))) {
             let name = format!("{}#{}", experiment.id, claim.id);
@@ -190,11 +220,11 @@ pub fn run(folders: &Folders, all: &[Experiment], wanted: &[String], extent: Ext
             let Some(here) = word(&words[0].1) else { continue };
             let reruns = words[1..].iter().filter_map(|(change, words)| Some((change.name(), word(words)?))).collect();
             let by_column = kept.0.entry(name).or_default();
-            by_column.insert(profile.key().to_owned(), Fragility { rule: rule_of(claim), here, reruns });
+            by_column
+                .insert(profile.key().to_owned(), Fragility { rule: rule_of(claim), extent: word_of(extent).to_owned(), here, reruns });
         }
     }
-    let file = folders.out.join(FILE);
-    fs::write(&file, serde_json::to_vec_pretty(&kept)?).with_context(|| format!("{}: cannot be written", file.display()))
+    write_to(&folders.out, &kept)
 }
 
 /// The verdict of each decided claim by `id#claim column`.
@@ -220,6 +250,27 @@ mod tests {
 
     const TEXT: &str = "duration_s = 2.0\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 10.0\nrtt_ms = 200.0\nqueue = { kind = \"drop_tail\", ms = 50 }\n\
                         [[flows]]\nname = \"a\"\ncc = \"cubic\"\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nrtt_ms = 50.0\nstart_s = 1.0\n";
+
+    #[test]
+    fn what_is_recorded_is_read_back_and_newer_results_go_before_it() {
+        let (out, papers) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let folders = Folders { out: out.path().to_owned(), experiments: papers.path().to_owned() };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
+        let all = experiment::load_all(&root, &[]).unwrap_or_else(|e| panic!("{e:#}"));
+        let said = |here: &str| Fragility { rule: String::new(), extent: "full".to_owned(), here: here.to_owned(), reruns: Vec::new() };
+        let kept = |name: &str, here: &str| Kept(BTreeMap::from([(name.to_owned(), BTreeMap::from([("run".to_owned(), said(here))]))]));
+        let word = |name: &str| read(&folders).expect("read").0.get(name).map(|c| c["run"].here.clone());
+        let (mine, other) = ("bagnulo2023/fig12#c1", "bagnulo2023/fig13#c1");
+
+        let mut both = kept(mine, "met");
+        both.0.extend(kept(other, "met").0);
+        write_to(out.path(), &both).expect("written");
+        record(&folders, &["bagnulo2023/fig12".to_owned()], &all).expect("recorded");
+        fs::remove_file(out.path().join(FILE)).expect("removed");
+        assert_eq!((word(mine).as_deref(), word(other)), (Some("met"), None), "only what was wanted");
+        write_to(out.path(), &kept(mine, "not met")).expect("written");
+        assert_eq!(word(mine).as_deref(), Some("not met"));
+    }
 
     #[test]
     fn each_change_is_of_one_per_cent_and_leaves_the_rest() {

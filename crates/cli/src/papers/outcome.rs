@@ -84,7 +84,7 @@ pub fn all<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<O
         Ok(Outcome { stale, lab: lab::compare(folders, e)?, ..outcome })
     };
     let mut outcomes = experiments.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let fragile = super::fragile::read(&folders.out)?;
+    let fragile = super::fragile::read(folders)?;
     let verdicts = outcomes.iter().map(|o| judge(o, &outcomes, &fragile)).collect::<Result<Vec<_>>>()?;
     outcomes.iter_mut().zip(verdicts).for_each(|(outcome, verdicts)| outcome.verdicts = verdicts);
     Ok(outcomes)
@@ -141,7 +141,7 @@ fn judge<'a>(outcome: &Outcome<'a>, all: &[Outcome<'a>], fragile: &super::fragil
         let restated = restated.collect::<Result<Vec<_>>>().map_err(named)?;
         let shown = profiles().flat_map(|p| claim.explained.of(p).into_iter().flat_map(move |e| e.shown.iter().map(move |s| (p, s))));
         let shown = shown.map(|(p, s)| (p, s.text.clone(), judge.show(experiment, &s.expr, p))).collect();
-        let fragile = columns.iter().filter_map(|(p, judged)| Some((*p, fragile.of(experiment, claim, *p, judged)?))).collect();
+        let fragile = columns.iter().filter_map(|(p, judged)| Some((*p, fragile.of(outcome, claim, *p, judged)?))).collect();
         Ok(Verdict { claim, columns, restated, shown, fragile })
     };
     experiment.claims.iter().map(verdict).collect()

@@ -1,19 +1,21 @@
 //! The papers' report: what stands and what does not on top, then each figure's plots, claims, set-up and numbers. Each plot's data
 //! lies beside it as CSV. Knows results only; how things are drawn is the report's own affair.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::axes::Axes;
+use super::conclusions;
 use super::experiment::Experiment;
 use super::figure::{self, Palette};
 use super::lab::Compared;
+use super::lessons::{self, Conclusions};
 use super::outcome::{Outcome, Verdict};
 use super::points::{Extent, Profile};
-use super::units::Row;
+use super::units::{self, Row};
 use super::verdict::State;
 use super::words;
 use crate::report::{Cell, Page};
@@ -21,16 +23,34 @@ use crate::report::{Cell, Page};
 /// The report's name in the folder of results.
 pub const PAGE: &str = "report.html";
 
+/// What a report shows beside the experiments.
+pub struct Beside {
+    /// Rows that tests check, by paper.
+    pub rows: Vec<(String, Vec<Row>)>,
+    /// What the papers conclude.
+    pub conclusions: Conclusions,
+}
+
+impl Beside {
+    /// As the folder of experiments has it.
+    ///
+    /// # Errors
+    /// A file that holds something else.
+    pub fn load(root: &Path, experiments: &[Experiment]) -> Result<Beside> {
+        Ok(Beside { rows: units::load(root)?, conclusions: conclusions::load(root, experiments)? })
+    }
+}
+
 /// Writes the report and the CSV files below `out`; returns the report's path.
 ///
 /// # Errors
 /// A folder that cannot be written.
-pub fn write(out: &Path, outcomes: &[Outcome], rows: &[(String, Vec<Row>)]) -> Result<PathBuf> {
+pub fn write(out: &Path, outcomes: &[Outcome], beside: &Beside) -> Result<PathBuf> {
     ensure_dir(&out.join("data"))?;
     let mut page = Page::new("lowtide: the papers, reproduced");
     summary(&mut page, outcomes);
-    lessons(&mut page, outcomes);
-    tested(&mut page, rows);
+    lessons::write(&mut page, outcomes, &beside.conclusions);
+    tested(&mut page, &beside.rows);
     let mut palettes: BTreeMap<&str, Palette> = BTreeMap::new();
     for outcome in outcomes.iter().filter(|o| o.extent.is_some()) {
         chapter(&mut page, out, outcome, palettes.entry(outcome.experiment.paper()).or_default())?;
@@ -113,48 +133,6 @@ fn summary_row(outcome: &Outcome) -> Vec<Cell> {
     vec![Cell::Text(experiment.paper().to_owned()), figure, described, run, Cell::Text(runs), lab]
 }
 
-/// What a reader learns: which conclusions stand, which hang on an implementation, which nobody could decide.
-fn lessons(page: &mut Page, outcomes: &[Outcome]) {
-    page.heading("lessons", "What a reader learns");
-    let papers: BTreeSet<&str> = outcomes.iter().map(|o| o.experiment.paper()).collect();
-    for paper in papers {
-        page.subheading(paper);
-        let of_paper = || outcomes.iter().filter(|o| o.experiment.paper() == paper && o.extent.is_some());
-        let claims = || of_paper().flat_map(|o| o.verdicts.iter().map(move |v| (o, v)));
-        let state = |v: &Verdict, p| v.of(p).map(|j| j.state.clone());
-        let met = |v: &Verdict, p| state(v, p).filter(|s| !matches!(s, State::Undecided(_))).map(|s| s == State::Met);
-        let kind = |v: &Verdict| match (met(v, Profile::Described), met(v, Profile::Run)) {
-            (Some(true), Some(true) | None) => 0,
-            (Some(true), Some(false)) => 1,
-            (Some(false), Some(true)) => 2,
-            (Some(false), Some(false) | None) => 3,
-            (None, Some(true)) => 4,
-            (None, Some(false)) => 5,
-            (None, None) => 6,
-        };
-        let heads = [
-            "Stand for the algorithm as described, and as run where there is such a run",
-            "Stand as described, not as run",
-            "Hang on the implementation: met as run, not as described",
-            "Stand in neither",
-            "Only the authors' program could be asked, and it says so",
-            "Only the authors' program could be asked, and it does not say so",
-            "Could not be decided here",
-        ];
-        let mut rows = Vec::new();
-        for (n, head) in heads.iter().enumerate() {
-            let mine: Vec<Cell> = claims()
-                .filter(|(_, v)| kind(v) == n)
-                .map(|(o, v)| Cell::Link(o.experiment.id.clone(), format!("{} {}: {}", o.experiment.figure(), v.claim.id, v.claim.says)))
-                .collect();
-            if !mine.is_empty() {
-                rows.push(vec![Cell::Text(format!("{head}: {}", mine.len())), Cell::Lines(mine)]);
-            }
-        }
-        page.stacked(&["", "claims"], &rows);
-    }
-}
-
 /// Rows that tests check.
 fn tested(page: &mut Page, rows: &[(String, Vec<Row>)]) {
     if rows.is_empty() {
@@ -214,12 +192,19 @@ fn panel_of(page: &mut Page, outcome: &Outcome, axes: &Axes, csv: &str, palette:
         page.figure(&map.svg(), &map.title, Some(csv));
         return map.csv();
     }
+    if axes.x.is_none() {
+        let Some(dots) = figure::dots_of(outcome, axes, palette) else {
+            page.paragraph(&empty());
+            return String::new();
+        };
+        page.figure(&format!("{}{}", dots.svg(), dots.legend()), &dots.title, Some(csv));
+        return dots.csv();
+    }
     let plots = figure::plots_of(outcome, axes, palette);
-    let drawn = plots.iter().filter(|p| axes.x.is_some() && !p.curves.is_empty());
-    if axes.x.is_some() && drawn.clone().count() == 0 {
+    if plots.iter().all(|p| p.curves.is_empty()) {
         page.paragraph(&empty());
     }
-    for plot in drawn {
+    for plot in plots.iter().filter(|p| !p.curves.is_empty()) {
         page.plot(plot, Some(csv));
     }
     plots

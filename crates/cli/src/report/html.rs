@@ -31,7 +31,9 @@ impl Cell {
             Cell::Code(text) => format!("<code>{}</code>", escape(text)),
             Cell::Link(id, text) => format!("<a href=\"#{}\">{}</a>", escape(id), escape(text)),
             Cell::Lines(lines) => lines.iter().map(|line| format!("<div>{}</div>", line.html())).collect(),
-            Cell::Words(words) => words.iter().map(Cell::html).collect::<Vec<_>>().join(" "),
+            Cell::Words(words) => {
+                words.iter().map(|word| format!("<span class=\"word\">{}</span>", word.html())).collect::<Vec<_>>().join(" ")
+            }
             Cell::Mark(good, text) => format!("<span class=\"{}\">{}</span>", if *good { "met" } else { "missed" }, escape(text)),
         }
     }
@@ -55,7 +57,7 @@ figure{margin:1.5rem 0;overflow-x:auto;break-inside:avoid}figcaption{color:var(-
 svg{width:100%;min-width:34rem;height:auto}svg.plot{min-width:0}svg text{fill:var(--ink);font:13px system-ui,sans-serif}\
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;margin:.3rem 0;padding:0;font-size:.9rem}\
 svg.key{width:1.75rem;min-width:0;height:.75rem;margin-right:.4rem}\
-.met{color:#1a7f37}.missed{color:#cf222e}\
+.word{white-space:nowrap}.met{color:#1a7f37}.missed{color:#cf222e}\
 td div+div{margin-top:.3rem}table.stacked td{overflow-wrap:anywhere}\
 table.stacked td:first-child{overflow-wrap:normal}table.stacked td:nth-child(2){min-width:17rem}\
 @media(max-width:40rem){svg.plot text{font-size:23px}\

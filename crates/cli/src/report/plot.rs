@@ -100,7 +100,8 @@ struct Bar {
     colour: &'static str,
 }
 
-struct Axis {
+/// Round numbers along a side.
+pub(super) struct Axis {
     low: f64,
     high: f64,
     step: f64,
@@ -108,7 +109,7 @@ struct Axis {
 
 impl Axis {
     /// Round ticks around `values`, about `wanted` of them.
-    fn around(values: impl Iterator<Item = f64>, from_zero: bool, wanted: f64) -> Axis {
+    pub(super) fn around(values: impl Iterator<Item = f64>, from_zero: bool, wanted: f64) -> Axis {
         let (mut low, mut high) =
             values.filter(|v| v.is_finite()).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         if low > high {
@@ -126,16 +127,16 @@ impl Axis {
         Axis { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
     }
 
-    fn ticks(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn ticks(&self) -> impl Iterator<Item = f64> {
         let count = ((self.high - self.low) / self.step).round() as usize;
         (0..=count).map(move |i| self.low + i as f64 * self.step)
     }
 
-    fn at(&self, value: f64) -> f64 {
+    pub(super) fn at(&self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
     }
 
-    fn label(&self, tick: f64) -> String {
+    pub(super) fn label(&self, tick: f64) -> String {
         let digits = (-self.step.log10().floor()).clamp(0.0, 6.0) as usize;
         format!("{tick:.digits$}")
     }
