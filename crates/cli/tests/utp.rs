@@ -28,7 +28,11 @@ struct Listening {
 
 impl Listening {
     fn start(args: &[&str]) -> Listening {
-        let mut child = lowtide(args).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lowtide starts");
+        Listening::of(lowtide(args).arg("--json"))
+    }
+
+    fn of(command: &mut Command) -> Listening {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lowtide starts");
         let lines = BufReader::new(child.stdout.take().expect("piped"));
         let mut it = Listening { child, lines, address: String::new() };
         it.address = it.line()["listening"].as_str().expect("an address").to_owned();
@@ -138,15 +142,18 @@ fn part_arrives(folder: &Path) {
 /// Ctrl-C tells the receiver, which lets the same file come again at once; so does the receiver's host when the sender was killed.
 #[test]
 fn a_sender_that_has_gone_is_not_in_the_way_of_the_next() {
-    for (signal, most) in [(Signal::SIGINT, 5), (Signal::SIGKILL, 60)] {
+    for (signal, most) in [(Signal::SIGINT, 5), (Signal::SIGINT, 5), (Signal::SIGINT, 5), (Signal::SIGKILL, 60)] {
         let to = tempfile::tempdir().expect("a folder");
         let folder = to.path().to_str().expect("a name");
         let receiver = Listening::start(&["recv", "--listen", "127.0.0.1:0", "-o", folder]);
         let mut sender = slow_sender(&receiver.address);
         part_arrives(to.path());
         kill(Pid::from_raw(sender.id() as i32), signal).expect("it runs");
+        // Ctrl-C ends what writes to its standard input as well: that is no end of the file.
+        drop(sender.stdin.take());
         let status = sender.wait().expect("it ends");
         assert!(signal == Signal::SIGKILL || status.code() == Some(130), "{status}");
+        assert!(!to.path().join("slow").exists(), "{signal}: half a file");
         let began = Instant::now();
         let mut again = lowtide(&["send", "-", &receiver.address, "--name", "slow"]).stdin(Stdio::piped()).spawn().expect("starts");
         again.stdin.take().expect("piped").write_all(b"whole").expect("written");
@@ -304,6 +311,23 @@ fn a_connection_that_is_reset_behind_a_proxy_is_reset_before_it() {
         stream.write_all(b"!").expect("written");
         let error = stream.read(&mut [0]).expect_err("it has not ended");
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    }
+}
+
+/// A hundred connections open at once where the shell allows sixty-four descriptors.
+#[test]
+fn a_proxy_is_not_held_to_the_shells_limit_of_open_files() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    let far = Listening::start(&["proxy", "utp:127.0.0.1:0", &address]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -S -n 64; exec \"$0\" utp proxy 127.0.0.1:0 \"$1\" --json", env!("CARGO_BIN_EXE_lowtide"), &far.address]);
+    let near = Listening::of(&mut command);
+    let clients: Vec<_> = (0..100).map(|_| TcpStream::connect(&near.address).expect("connected")).collect();
+    let mut servers: Vec<_> = (0..100).map(|_| server.accept().expect("all come through").0).collect();
+    servers.iter_mut().for_each(|server| server.write_all(b"hello").expect("written"));
+    for mut client in clients {
+        client.read_exact(&mut [0; 5]).expect("read");
     }
 }
 

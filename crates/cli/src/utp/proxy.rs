@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use lowtide_utp_tokio::{UtpListener, UtpSocket, UtpStream};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -56,6 +57,9 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     }
     let (listen, connect) = (resolve(listen)?[0], resolve(connect)?[0]);
     let key = Arc::new(args.common.key()?);
+    // Each connection is a TCP socket, and a shell's limit is 1024.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     let (mut entrance, address) = if from_utp {
         let listener = args.common.bind(listen)?.listen();
         let address = listener.socket().local_addr()?;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use clap::Parser;
@@ -12,8 +13,12 @@ use super::channel::{self, MOST, Reader, Writer};
 use super::files::{self, Offered, Source};
 use super::messages::{Entry, Have, Message};
 use super::progress::{Moved, Progress, Summary};
-use super::{Common, printable, resolve};
+use super::{Common, printable, resolve, signals};
 use crate::stdout;
+
+const INTERRUPTED: &str = "the sender was interrupted";
+/// A signal that came together with the end of standard input is known after so long.
+const SIGNAL_COMES: Duration = Duration::from_millis(100);
 
 /// Send a file, a folder or standard input to a `lowtide utp recv`.
 ///
@@ -116,8 +121,15 @@ async fn file(entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writ
         if n == 0 {
             break;
         }
+        ensure!(!signals::have_come(), INTERRUPTED);
         writer.bytes(&bytes[..n]).await?;
         progress.add(n);
+    }
+    if path.is_none() {
+        // Ctrl-C ends the program that writes here too, and the end of what it wrote is none.
+        ensure!(!signals::have_come(), INTERRUPTED);
+        tokio::time::sleep(SIGNAL_COMES).await;
+        ensure!(!signals::have_come(), INTERRUPTED);
     }
     writer.message(&Message::End(source.whole())).await?;
     Ok(source)

@@ -1,9 +1,18 @@
 //! The signals that end a transfer: connections must be reset before the process goes. Knows no connections.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// One of them came.
+static CAME: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process was asked to end: what it reads from now on may come from another that was interrupted too.
+pub fn have_come() -> bool {
+    CAME.load(Ordering::Relaxed)
+}
 
 /// Waits for SIGINT, SIGTERM or SIGHUP, whichever of them this process was not started to ignore (nohup, `&` in a script): the exit
 /// code that a shell gives to who dies of it.
@@ -20,6 +29,7 @@ pub async fn end_requested() -> Result<ExitCode> {
         () = next(&mut terminate) => SignalKind::terminate(),
         () = next(&mut hangup) => SignalKind::hangup(),
     };
+    CAME.store(true, Ordering::Relaxed);
     Ok(ExitCode::from(128 + came.as_raw_value() as u8))
 }
 
