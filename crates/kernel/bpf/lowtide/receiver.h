@@ -64,12 +64,15 @@ INLINE void lowtide_note_arrival(struct lowtide *c, const struct control_ack *a)
 	lowtide_keep_least(r, a->rtt / 1000);
 }
 
-// A window makes one hole a round trip by itself, and a rival makes others.
+// A window makes one hole a round trip by itself, and a rival makes others. A round at full rate without the line's own takes back what was learned
+// beside somebody.
 INLINE int lowtide_gaps_are_the_lines(struct lowtide *c)
 {
 	u64 gaps = c->receiving.gaps;
 
 	c->receiving.gaps = 0;
+	if (gaps <= 1 && c->signals.rate * 4 > lowtide_line_rate(&c->signals) * 3)
+		lowtide_decay_jitter(&c->signals);
 	return gaps > 1 && c->signals.now > c->receiving.quiet_from;
 }
 

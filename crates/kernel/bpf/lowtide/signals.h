@@ -91,6 +91,13 @@ INLINE void lowtide_refresh(struct lowtide_signals *s)
 	s->alarm = 2 * s->knee + larger_u63(2 * s->serialisation, 2000);
 }
 
+// A round has had none of the line's silences.
+INLINE void lowtide_decay_jitter(struct lowtide_signals *s)
+{
+	s->gap -= (s->gap + 15) / 16;
+	lowtide_refresh(s);
+}
+
 // What looked like the line's silences may be somebody else's.
 INLINE void lowtide_forget_jitter(struct lowtide_signals *s)
 {

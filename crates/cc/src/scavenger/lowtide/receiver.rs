@@ -94,10 +94,15 @@ impl Lowtide {
         }
     }
 
-    /// A window makes one hole a round trip by itself, and a rival makes others.
+    /// A window makes one hole a round trip by itself, and a rival makes others. A round at full rate without the line's own takes back what was
+    /// learned beside somebody.
     pub(super) fn gaps_are_the_lines(&mut self) -> bool {
-        let now = self.signals.now;
-        self.receiving.as_mut().is_none_or(|receiving| std::mem::take(&mut receiving.gaps) > 1 && now > receiving.quiet_from)
+        let Some(receiving) = &mut self.receiving else { return true };
+        let several = std::mem::take(&mut receiving.gaps) > 1;
+        if !several && self.signals.rate * 4 > self.signals.line_rate() * 3 {
+            self.signals.decay_jitter();
+        }
+        several && self.signals.now > receiving.quiet_from
     }
 
     /// The round's minimum alone is unfair: whose train follows the hole sees no queue. A quarter of the samples must see little.
@@ -236,6 +241,16 @@ mod tests {
         let mut beside = Line::in_law();
         beside.in_bursts(1448);
         assert_eq!(beside.cc.signals.jitter(), 0);
+    }
+
+    /// What somebody's packets between our trains have taught would be kept for ever: the others see a foe in the queue that it allows.
+    #[test]
+    fn a_line_without_silences_takes_the_jitter_back() {
+        let mut line = Line::in_law();
+        line.in_bursts(0);
+        let learned = line.cc.signals.jitter();
+        (0..8_000).for_each(|_| line.segment(600, 22_400, 0));
+        assert!(learned > 500 && line.cc.signals.jitter() < learned / 10, "{learned}, {}", line.cc.signals.jitter());
     }
 
     /// Segments of the window of before say what the line was like before.

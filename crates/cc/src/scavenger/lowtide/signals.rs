@@ -346,6 +346,14 @@ impl Signals {
         self.refresh();
     }
 
+    /// A round has had none of the line's silences.
+    pub fn decay_jitter(&mut self) {
+        if self.gap > 0 {
+            self.gap -= self.gap.div_ceil(16);
+            self.refresh();
+        }
+    }
+
     /// What looked like the line's silences may be somebody else's.
     pub fn forget_jitter(&mut self) {
         if self.gap > 0 {
