@@ -9,15 +9,18 @@
 
 #define WAY_BACK_NONE (~0ULL)
 #define WAY_BACK_TICK_NS NS_PER_MS                // of the clock in the timestamps
+#define WAY_BACK_JITTER_NS (2 * NS_PER_MS)        // of hosts
 #define WAY_BACK_MINUTE_NS (60 * NS_PER_S)
 #define WAY_BACK_DRIFT_NS (9 * NS_PER_MS)         // in a minute and 20 s: a clock that is 100 ppm fast or slow, and a tick
+#define WAY_BACK_FALL_NS (60 * NS_PER_MS)         // in a minute, of a clock that has settled: 0.1 %; other clocks are 10 % off and more
+#define WAY_BACK_SETTLED_NS (2 * NS_PER_S)        // from the beginning; until then it may fall by no more than WAY_BACK_DRIFT_NS
 #define WAY_BACK_MINUTES 10                       // as long as a base delay lives (RFC 6817 §3.4.2)
 #define WAY_BACK_STRANGE_NS (10 * NS_PER_S)       // of nothing but another clock: it is taken
 #define WAY_BACK_STRANGE 16                       // and so many samples of it in a row without queues
 
 struct way_back {
 	u64 least_rtt, least_there;        // ns; `there`: its zero is the difference of the clocks
-	u64 heard, minute_end;             // ns
+	u64 heard, minute_end, settled;    // ns
 	u64 fell;                          // ns that least_there has fallen in this minute
 	u64 there, back;                   // ns: the least of this minute, above the base
 	u64 stale;                         // minutes in which the way there was never empty, since both ways were
@@ -60,7 +63,7 @@ INLINE void way_back_end_minute(struct way_back *w, u64 now)
 // trips without queues tell, or ten seconds of nothing else, and all begins anew.
 INLINE u64 way_back_is_strange(struct way_back *w, u64 now, u64 rtt, u64 later)
 {
-	u64 strange = w->known & is_less_u64(rtt + NS_PER_S + WAY_BACK_DRIFT_NS, later + WAY_BACK_DRIFT_NS);
+	u64 strange = w->known & is_less_u64(rtt + NS_PER_S + WAY_BACK_FALL_NS, later + WAY_BACK_FALL_NS);
 	u64 taken;
 
 	w->strange = (w->strange + 1 - is_less_u63(w->least_rtt + WAY_BACK_TICK_NS, rtt)) * strange;
@@ -72,11 +75,12 @@ INLINE u64 way_back_is_strange(struct way_back *w, u64 now, u64 rtt, u64 later)
 // A sample of this path's clock, whose way there took so much `later` than the base.
 INLINE void way_back_hear(struct way_back *w, u64 now, u64 rtt, u64 there, u64 later)
 {
-	u64 falls = later >> 63, anew, keep, above, ahead, back;
+	u64 falls = later >> 63, most, anew, keep, above, ahead, back;
 
 	w->fell += (0 - later) & (0 - falls);
-	// The way there was not empty when it was the least, or the clock is fast.
-	anew = (1 - w->known) | is_less_u64(WAY_BACK_DRIFT_NS, w->fell);
+	// The way there was not empty when it was the least, or the clock is another.
+	most = WAY_BACK_DRIFT_NS + (WAY_BACK_FALL_NS - WAY_BACK_DRIFT_NS) * is_less_u63(w->settled, now);
+	anew = (1 - w->known) | is_less_u64(most, w->fell);
 	keep = anew - 1;
 	later &= keep & (falls - 1);
 	w->least_rtt = lesser_u64(w->least_rtt | ~keep, rtt);
@@ -85,9 +89,13 @@ INLINE void way_back_hear(struct way_back *w, u64 now, u64 rtt, u64 there, u64 l
 	w->known = 1;
 	w->heard = now;
 	w->strange = 0;
-	if (anew)
+	if (anew) {
+		w->settled = now + WAY_BACK_SETTLED_NS;
 		way_back_begin_minute(w, now);
+	}
 	ahead = lesser_u63(later, above + WAY_BACK_TICK_NS); // No more than the round trip: what is above that is a slow clock.
+	// Hosts' jitter makes both ways now and then shorter than they are together at the least: then the base goes up and down. No clock did that.
+	w->fell -= lesser_u63(w->fell, lesser_u63(later - ahead, WAY_BACK_JITTER_NS));
 	w->least_there = there - ahead;
 	back = above - lesser_u63(above, ahead);
 	w->there = lesser_u64(w->there, ahead);

@@ -8,6 +8,13 @@ use lowtide_units::{Span, Time};
 const TICK: i64 = 1_000_000;
 /// What a clock that is 100 ppm fast or slow is off after a minute and 20 s, and a tick, ns; twin of WAY_BACK_DRIFT_NS.
 const DRIFT: i64 = 9 * TICK;
+/// By how much the base may fall in a minute once the clock has settled, 0.1 %, before all begins anew; twin of WAY_BACK_FALL_NS. Other clocks
+/// are 10 % off and more.
+const FALL: i64 = 60 * TICK;
+/// From the beginning; until then it may fall by no more than `DRIFT`; twin of WAY_BACK_SETTLED_NS.
+const SETTLED: Span = Span::from_secs(2);
+/// Of hosts; twin of WAY_BACK_JITTER_NS.
+const JITTER: i64 = 2 * TICK;
 /// What the ticks of both ends make of a way without a queue.
 const EMPTY: i64 = 2 * TICK;
 /// Twin of WAY_BACK_MINUTE_NS.
@@ -40,6 +47,8 @@ pub struct WayBack {
     base: Option<Base>,
     heard: Time,
     minute_end: Time,
+    /// When a clock that has stayed since the beginning has settled.
+    settled: Time,
     /// By how much the base of the way there has fallen in this minute.
     fell: i64,
     /// The least of this minute above the base: of the way there, and of the way back.
@@ -58,7 +67,7 @@ impl WayBack {
         let rtt = rtt.nanos() as i64;
         if let Some(base) = &mut self.base {
             let later = there - base.there;
-            if !(-DRIFT..=rtt + 1000 * TICK).contains(&later) {
+            if !(-FALL..=rtt + 1000 * TICK).contains(&later) {
                 // Another flow's clock; or ours was set, or began with a queue on the way there: the next round trips without queues tell.
                 self.strange += u32::from(rtt <= base.rtt + TICK);
                 if now < self.heard + STRANGE && self.strange < STRANGE_SAMPLES {
@@ -71,11 +80,12 @@ impl WayBack {
             }
         }
         (self.heard, self.strange) = (now, 0);
-        if self.fell > DRIFT {
+        if self.fell > if now > self.settled { FALL } else { DRIFT } {
             self.base = None;
         }
         if self.base.is_none() {
             self.stale = 0;
+            self.settled = now + SETTLED;
             self.begin_minute(now);
         }
         let base = self.base.get_or_insert(Base { rtt, there });
@@ -85,7 +95,10 @@ impl WayBack {
             self.stale = 0;
         }
         // No more than the round trip: what is above that is a slow clock.
-        let ahead = (there - base.there).min(above + TICK);
+        let later = there - base.there;
+        let ahead = later.min(above + TICK);
+        // Hosts' jitter makes both ways now and then shorter than they are together at the least: then the base goes up and down. No clock did that.
+        self.fell = (self.fell - (later - ahead).min(JITTER)).max(0);
         base.there = there - ahead;
         let back = (above - ahead).max(0);
         let least = self.least.get_or_insert((ahead, back));
