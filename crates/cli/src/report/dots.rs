@@ -119,11 +119,12 @@ impl Series {
     }
 }
 
+/// A ring is wider than a disc, so that neither hides the other where they agree.
 fn mark(stroke: Stroke, colour: &str, x: f64, y: f64) -> String {
     match stroke {
-        Stroke::Line => format!("<circle cx=\"{x:.1}\" cy=\"{y}\" r=\"5\" fill=\"{colour}\"/>"),
+        Stroke::Line => format!("<circle cx=\"{x:.1}\" cy=\"{y}\" r=\"3.5\" fill=\"{colour}\"/>"),
         Stroke::Dashed | Stroke::Rings => {
-            format!("<circle cx=\"{x:.1}\" cy=\"{y}\" r=\"4.5\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>")
+            format!("<circle cx=\"{x:.1}\" cy=\"{y}\" r=\"5.5\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>")
         }
         Stroke::Dotted => format!("<rect x=\"{:.1}\" y=\"{}\" width=\"8\" height=\"8\" fill=\"{colour}\"/>", x - 4.0, y - 4.0),
     }
