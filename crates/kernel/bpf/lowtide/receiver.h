@@ -124,14 +124,15 @@ INLINE void lowtide_validated(struct lowtide *c, int is_friend)
 	c->floor.level = 0;
 }
 
-// A sender that does not use its permission would keep a window that says nothing: at most twice what arrives in a round trip.
+// A sender that does not use its permission would keep a window that says nothing: at most twice what arrives in a round trip. Not of the last one
+// alone: BBR sends four segments for 200 ms each ten seconds (PROBE_RTT), and loses nothing by it.
 INLINE void lowtide_keep_to_what_is_used(struct lowtide *c, const struct control_ack *a)
 {
 	const struct lowtide_signals *s = &c->signals;
 
 	if (a->limited || !s->rate || NOW_IS(c->state) == LOWTIDE_FLOOR || NOW_IS(c->state) == LOWTIDE_DRAIN)
 		return;
-	c->window = lesser_u63(c->window, 2 * lowtide_bytes_in(s->rate, s->base + s->queue) + 4 * s->mss);
+	c->window = lesser_u63(c->window, 2 * lowtide_bytes_in(larger_u63(s->rate, s->smooth_rate), s->base + s->queue) + 4 * s->mss);
 }
 
 #endif

@@ -155,12 +155,13 @@ impl Lowtide {
         }
     }
 
-    /// A sender that does not use its permission would keep a window that says nothing: at most twice what arrives in a round trip.
+    /// A sender that does not use its permission would keep a window that says nothing: at most twice what arrives in a round trip. Not of the last
+    /// one alone: BBR sends four segments for 200 ms each ten seconds (PROBE_RTT), and loses nothing by it.
     pub(super) fn keep_to_what_is_used(&mut self, ack: &Ack) {
         if self.receiving.is_none() || ack.cwnd_limited || self.signals.rate == 0 || matches!(self.state, State::Floor | State::Drain) {
             return;
         }
-        let used = bytes_in(self.signals.rate, self.signals.base + self.signals.queue);
+        let used = bytes_in(self.signals.rate.max(self.signals.smooth_rate), self.signals.base + self.signals.queue);
         self.window = self.window.min(2 * used + 4 * self.signals.mss);
     }
 
@@ -185,13 +186,14 @@ mod tests {
         cc: Lowtide,
         now: u64,
         drained: bool,
+        limited: bool,
     }
 
     impl Line {
         /// In LAW on a path of 20 ms, so long after its start that a queue is an alarm.
         fn in_law() -> Line {
             let start = Start { now: Time::from_millis(1_000), mss: 1448, ..Start::default() };
-            let mut line = Line { cc: Lowtide::new(&start, Parts::ALL), now: 1_000_000, drained: true };
+            let mut line = Line { cc: Lowtide::new(&start, Parts::ALL), now: 1_000_000, drained: true, limited: true };
             line.cc.become_receiver(&start);
             (0..200).for_each(|_| line.segment(600, 20_000, 0));
             (0..300).for_each(|_| line.segment(600, 22_400, 0));
@@ -212,7 +214,7 @@ mod tests {
                 srtt: Span::from_micros(rtt),
                 delivered: ns(self.now),
                 prior_delivered: ns(self.now - rtt),
-                cwnd_limited: true,
+                cwnd_limited: self.limited,
                 drained: self.drained,
                 ..Ack::default()
             });
@@ -251,6 +253,17 @@ mod tests {
         let learned = line.cc.signals.jitter();
         (0..8_000).for_each(|_| line.segment(600, 22_400, 0));
         assert!(learned > 500 && line.cc.signals.jitter() < learned / 10, "{learned}, {}", line.cc.signals.jitter());
+    }
+
+    #[test]
+    fn a_round_in_which_the_server_holds_back_takes_no_window() {
+        let mut line = Line::in_law();
+        let window = line.cc.cwnd();
+        line.limited = false;
+        (0..12).for_each(|_| line.segment(20_000, 22_400, 0));
+        assert!(line.cc.cwnd() > window / 2, "{} of {window}", line.cc.cwnd());
+        (0..60).for_each(|_| line.segment(20_000, 22_400, 0));
+        assert!(line.cc.cwnd() < window / 2, "{} of {window}", line.cc.cwnd());
     }
 
     /// Segments of the window of before say what the line was like before.
