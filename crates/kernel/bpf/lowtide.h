@@ -48,8 +48,11 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 	lowtide_observe(s, a, NOW_IS(c->state) == LOWTIDE_LAW && c->window > 8 * s->mss);
 	if (rtt) {
 		lowtide_take_base(s, rtt);
-		if (lowtide_is_sample(c, a))
+		if (lowtide_is_sample(c, a)) {
 			lowtide_take_rtt(s, rtt, c->window);
+			if (!lowtide_receives(s) && NOW_IS(c->state) != LOWTIDE_FLOOR && NOW_IS(c->state) != LOWTIDE_DRAIN)
+				lowtide_bunches_take(&s->bunches, s->now, rtt, s->srtt, s->serialisation);
+		}
 	}
 	if (!s->base)
 		return;

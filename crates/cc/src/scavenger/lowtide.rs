@@ -2,6 +2,7 @@
 //! found the line free. docs/algorithms/lowtide.md is its specification. Two forms: of a sender that paces, and of a receive window.
 
 mod arithmetic;
+mod bunches;
 mod floor;
 mod law;
 mod parts;
@@ -135,6 +136,10 @@ impl Controller for Lowtide {
             self.signals.take_base(rtt);
             if self.is_sample(ack) {
                 self.signals.take_rtt(rtt, self.window);
+                let steady = matches!(self.state, State::Start | State::Law | State::Probe);
+                if steady && self.receiving.is_none() && self.has(Part::Jitter) {
+                    self.signals.watch_bunches(rtt);
+                }
             }
         }
         if self.signals.base == 0 {

@@ -44,7 +44,7 @@ INLINE void lowtide_watch(struct lowtide *c, const struct control_ack *a)
 	// 1.2 T2, because six samples in a row are weaker evidence than the minimum of a round.
 	u64 bound = s->alarm + s->alarm / 5, queue;
 
-	if (s->now <= c->no_alarm_before || lowtide_queue_of_last(s, 1) <= bound)
+	if (s->now <= c->no_alarm_before || lowtide_queue_of_last(s, 1) <= bound || lowtide_in_bunches(s) || lowtide_undecided(s))
 		return;
 	queue = lowtide_queue_of_last(s, LOWTIDE_ALARM_SAMPLES);
 	if (queue > bound && s->round.longest_gap < queue / 2) {
@@ -142,7 +142,7 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 		lowtide_validate(c, a);
 	else if (s->queue <= s->alarm)
 		lowtide_steer(c, &seen);
-	else if (may_yield)
+	else if (may_yield && !lowtide_undecided(s))
 		lowtide_raise_alarm(c, a);
 	else // Our own growth may have built it.
 		lowtide_set_window(c, lowtide_bytes_in(s->rate, s->base));

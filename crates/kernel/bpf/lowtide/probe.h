@@ -82,7 +82,8 @@ INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 	int probing = NOW_IS(c->state) == LOWTIDE_PROBE, lost, somebody, careful, slow;
 	u64 most = LOWTIDE_QUEUE_ENDS + 2 * lowtide_jitter(s) + (probing ? s->knee / 2 : 0), queue, cap;
 
-	if (lowtide_receives(s))
+	// On a line that sends in bunches four samples are one of them.
+	if (lowtide_receives(s) || lowtide_in_bunches(s) || lowtide_undecided(s))
 		queue = lowtide_queue_of_two_rounds(s);
 	else
 		queue = c->window < 8 * s->mss ? lowtide_queue_of_last(s, 2) : lowtide_queue_of_last(s, 4);
@@ -129,6 +130,9 @@ INLINE void lowtide_grow(struct lowtide *c, const struct control_ack *a)
 		lowtide_measure(c, LOWTIDE_MEASURING, a);
 		return;
 	}
+	// A round trip, and four of the line's usual silences.
+	if (!lowtide_receives(&c->signals) && lowtide_less(c->signals.now, c->probe.since) < 8 * lowtide_jitter(&c->signals))
+		return;
 	rate = lowtide_measured(c);
 	line = lowtide_line_rate(&c->signals);
 	if (c->probe.step == LOWTIDE_MEASURING && rate > line / 100 * 79) {

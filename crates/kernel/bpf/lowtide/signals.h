@@ -5,7 +5,7 @@
 #define LOWTIDE_LOWTIDE_SIGNALS_H
 
 #include "../control_events.h"
-#include "arithmetic.h"
+#include "bunches.h"
 
 #define LOWTIDE_ROUND_LEAST 4000           // us: so that a queue's minimum is one of several samples
 #define LOWTIDE_RATE_WINDOW 100000         // us: less would take the bursts of a scheduler for the line's rate
@@ -36,6 +36,7 @@ struct lowtide_signals {
 	u64 least_before;                  // receiver: the least RTT of the round before
 	u64 bin_least, bin_count;          // receiver: of the samples that make the next one of `recent`
 	u64 serialisation, knee, alarm, gap;
+	struct lowtide_bunches bunches;    // sender: how such a line is told
 	u64 line[2], bucket_since, window_since, window_delivered;
 	u64 sample_delivered, sample_interval;
 	u64 dispersion[2];
@@ -113,6 +114,7 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	s->base = s->queue = s->rate = s->smooth_rate = s->gap = 0;
 	s->drained = s->dispersion[0] = s->dispersion[1] = s->least_before = s->bin_least = LOWTIDE_NONE;
 	s->receiver = start->receiver;
+	lowtide_bunches_init(&s->bunches);
 	s->total = s->bin_count = 0;
 	lowtide_new_round(&s->round, s->now, 0, 0);
 	s->line[0] = s->line[1] = s->window_delivered = s->sample_delivered = s->sample_interval = 0;
@@ -315,6 +317,25 @@ INLINE void lowtide_learn_jitter(struct lowtide_signals *s, u64 longest)
 	lowtide_refresh(s);
 }
 
+// Learns the jitter of a line that sends in bunches from the delay's teeth.
+INLINE void lowtide_learn_teeth(struct lowtide_signals *s)
+{
+	u64 tooth = s->bunches.tooth;
+
+	s->bunches.tooth = 0;
+	if (!lowtide_bunches_many(&s->bunches))
+		s->gap -= s->gap / 16;
+	else if (tooth > s->gap)
+		s->gap = s->gap ? s->gap + (tooth - s->gap) / 4 : tooth;
+	else if (tooth)
+		s->gap -= (s->gap - tooth) / 16;
+	lowtide_refresh(s);
+}
+
+// Whether the line sends what waits in bunches, and whether that may turn out so within a window of its measurement.
+INLINE int lowtide_in_bunches(const struct lowtide_signals *s) { return !lowtide_receives(s) && lowtide_bunches_many(&s->bunches); }
+INLINE int lowtide_undecided(const struct lowtide_signals *s) { return !lowtide_receives(s) && lowtide_bunches_undecided(&s->bunches, s->now); }
+
 // Ends the round and tells what it saw; `steady`: the law holds more than six packets, so that silences are the line's.
 INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ack *a, int steady, struct lowtide_round *seen)
 {
@@ -322,7 +343,9 @@ INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ac
 	s->rate = lowtide_rate_in_round(s);
 	if (seen->least_rtt < LOWTIDE_NONE)
 		s->queue = lowtide_less(seen->least_rtt, s->base);
-	if (steady)
+	if (!lowtide_receives(s))
+		lowtide_learn_teeth(s);
+	else if (steady)
 		lowtide_learn_jitter(s, seen->longest_gap);
 	s->least_before = seen->least_rtt;
 	lowtide_new_round(&s->round, s->now, a->delivered, s->total);

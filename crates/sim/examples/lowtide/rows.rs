@@ -260,6 +260,14 @@ fn elsewhere() -> Vec<Row> {
             rows.push(row.ours(0.0, "").must(&[least(What::Ours, 0.95), see(What::P99)]));
         }
     }
+    for contenders in [0, 2] {
+        for (order, ours, theirs) in ORDERS {
+            let wifi = format!("wifi = {{ contenders = {contenders} }}");
+            let name = format!("cubic, Wi-Fi-like, {contenders} contenders, RTT 20 ms, {order}");
+            let row = Row::new("elsewhere", name, line(65.0, 20).more(&wifi)).ours(ours, "").other(theirs, "cc = \"cubic\"");
+            rows.push(row.must(&[most(What::Ours, 0.03), most(What::Loses, 0.03)]));
+        }
+    }
     for rtt in [20, 60, 100] {
         let row = Row::new("elsewhere", format!("alone, cellular, RTT {rtt} ms"), line(20.0, rtt).more("cellular = { wander_pps = 200 }"));
         rows.push(row.ours(0.0, "").must(&[least(What::Ours, 0.85), see(What::P99)]));

@@ -44,13 +44,13 @@ impl Lowtide {
     pub(super) fn grow(&mut self, ack: &Ack) {
         match self.probe.step {
             Step::Growing => self.double(ack),
-            Step::Judging if ack.prior_delivered >= self.probe.mark => {
+            Step::Judging if self.measured_enough(ack) => {
                 let rate = self.measured();
                 self.signals.rate = rate;
                 self.judge(ack, rate);
             }
             Step::Filling if ack.prior_delivered >= self.probe.mark => self.measure(Step::Measuring, ack),
-            Step::Measuring if ack.prior_delivered >= self.probe.mark => {
+            Step::Measuring if self.measured_enough(ack) => {
                 let (rate, line) = (self.measured(), self.signals.line_rate());
                 if rate > line / 100 * 79 {
                     // All that was sent came through: the line is what it was.
@@ -69,7 +69,12 @@ impl Lowtide {
         let s = &self.signals;
         let probing = self.state == State::Probe;
         let most = QUEUE_ENDS + 2 * s.jitter() + if probing { s.knee / 2 } else { 0 };
-        let queue = if s.receiver { s.queue_of_two_rounds() } else { s.queue_of_last(if self.window < 8 * s.mss { 2 } else { 4 }) };
+        // On a line that sends in bunches four samples are one of them.
+        let queue = if s.receiver || s.in_bunches() || s.undecided() {
+            s.queue_of_two_rounds()
+        } else {
+            s.queue_of_last(if self.window < 8 * s.mss { 2 } else { 4 })
+        };
         // A server that is held back by its own control, not by our window, shows no queue of ours: its losses end growth, too.
         let lost = ack.lost > 0 && (queue > most / 2 || (s.receiver && !probing));
         let somebody = queue > most.max(s.serialisation * 6 / 5) || lost || (probing && ack.ce > 0);
@@ -104,6 +109,12 @@ impl Lowtide {
 
     fn measure(&mut self, step: Step, ack: &Ack) {
         self.probe = Probe { step, mark: self.signals.mark(ack), delivered: self.signals.total, since: self.signals.now };
+    }
+
+    /// A round trip, and four of the line's usual silences.
+    fn measured_enough(&self, ack: &Ack) -> bool {
+        let waits = if self.signals.receiver { 0 } else { 8 * self.signals.jitter() };
+        ack.prior_delivered >= self.probe.mark && self.signals.now - self.probe.since >= waits
     }
 
     fn measured(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! What the control knows of its path: base RTT, queue, own rate, the line's rate, a packet's time on it, its jitter. Knows no window law.
 
 use super::arithmetic::{RATE_MAX, TIME_MAX, bytes_in, rate_of, time_of};
+use super::bunches::Bunches;
 use crate::controller::Start;
 use crate::events::{Ack, RateSample};
 
@@ -52,6 +53,8 @@ pub struct Signals {
     pub alarm: u64,
     /// The usual longest silence of a round on a line that aggregates.
     gap: u64,
+    /// The sender's way to tell such a line.
+    bunches: Bunches,
     line: [u64; 2],
     bucket_since: u64,
     window_since: u64,
@@ -109,6 +112,7 @@ impl Signals {
             knee: 0,
             alarm: 0,
             gap: 0,
+            bunches: Bunches::default(),
             line: [0; 2],
             bucket_since: now,
             window_since: now,
@@ -289,7 +293,9 @@ impl Signals {
         if seen.least_rtt < u64::MAX {
             self.queue = seen.least_rtt.saturating_sub(self.base);
         }
-        if steady {
+        if !self.receiver {
+            self.learn_teeth();
+        } else if steady {
             self.learn_jitter(seen.longest_gap);
         }
         self.least_before = seen.least_rtt;
@@ -352,6 +358,34 @@ impl Signals {
             self.gap -= self.gap.div_ceil(16);
             self.refresh();
         }
+    }
+
+    /// A sample of a sender that sends steadily.
+    pub fn watch_bunches(&mut self, rtt: u64) {
+        self.bunches.take(self.now, rtt, self.srtt, self.serialisation);
+    }
+
+    /// Learns the jitter of a line that sends in bunches from the delay's teeth.
+    fn learn_teeth(&mut self) {
+        let tooth = self.bunches.take_tooth();
+        if !self.in_bunches() {
+            self.gap -= self.gap / 16;
+        } else if tooth > self.gap {
+            self.gap = if self.gap == 0 { tooth } else { self.gap + (tooth - self.gap) / 4 };
+        } else if tooth > 0 {
+            self.gap -= (self.gap - tooth) / 16;
+        }
+        self.refresh();
+    }
+
+    /// Whether the line sends what waits in bunches.
+    pub fn in_bunches(&self) -> bool {
+        !self.receiver && self.bunches.many()
+    }
+
+    /// Whether that may turn out so within a window of its measurement.
+    pub fn undecided(&self) -> bool {
+        !self.receiver && self.bunches.undecided(self.now)
     }
 
     /// What looked like the line's silences may be somebody else's.
