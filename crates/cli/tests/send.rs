@@ -92,25 +92,36 @@ fn a_joined_connection_is_held_back_in_both_directions_and_counted() {
     assert!(told["bytes"].as_u64() >= Some(100_000) && told["sent"]["bytes"].as_u64() >= Some(100_000), "{told:#}");
 }
 
-/// A connection that is open in the group before it is managed.
+/// A connection that is open in the group before it is managed, named by its path or as systemd names a unit: no systemd is needed for the group
+/// to have such a name.
 #[test]
-fn connections_of_a_cgroup_are_taken_over_and_given_back() {
-    if !can_manage("connections_of_a_cgroup_are_taken_over_and_given_back") {
+fn open_connections_of_a_cgroup_or_a_unit_are_held_back_both_ways_and_given_back() {
+    if !can_manage("open_connections_of_a_cgroup_or_a_unit_are_held_back_both_ways_and_given_back") {
         return;
     }
-    let group = Group::new();
-    let procs = group.0.join("cgroup.procs").display().to_string();
-    let (mut ends, mut input) = both_ends(&["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &procs]);
-    let before = ends.line();
-    let run = Running::of(&mut lowtide(&["run", "--cgroup", &group.0.display().to_string()]));
-    let name = format!("lowtide_{}", run.child.id());
-    let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "") == format!("{name} {name}");
-    assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), taken(&mut ends, &mut input)).1));
-    run.kill("-INT");
-    assert_eq!(run.code(), Some(0));
-    assert_eq!(ask(&mut ends, &mut input, ""), before);
-    drop(input);
-    assert_eq!(ends.code(), Some(0));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("told.json").display().to_string();
+    for option in ["--cgroup", "--unit"] {
+        let group = Group::new(if option == "--unit" { ".service" } else { "-taken" });
+        let path = group.0.display().to_string();
+        let named = if option == "--unit" { group.0.file_name().expect("a name").to_string_lossy().into_owned() } else { path.clone() };
+        let (mut ends, mut input) = both_ends(&["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &format!("{path}/cgroup.procs")]);
+        let before = ends.line();
+        let run = Running::of(&mut lowtide(&["run", option, &named, "--json", &file]));
+        let name = format!("lowtide_{}", run.child.id());
+        let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "") == format!("{name} {name}");
+        assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), taken(&mut ends, &mut input)).1));
+        ask(&mut ends, &mut input, "");
+        run.kill("-INT");
+        assert_eq!(run.code(), Some(0));
+        assert_eq!(ask(&mut ends, &mut input, ""), before, "{option}");
+        let told: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("written")).expect("JSON");
+        assert_eq!((&told["connections"], &told["sent"]["connections"]), (&2.into(), &2.into()), "{option}: {told:#}");
+        assert!(told["bytes"].as_u64() >= Some(100_000) && told["sent"]["bytes"].as_u64() >= Some(100_000), "{option}: {told:#}");
+        assert_eq!((&told["connections_left_alone"], &told["lacking"]), (&0.into(), &serde_json::json!([])), "{option}: {told:#}");
+        drop(input);
+        assert_eq!(ends.code(), Some(0));
+    }
 }
 
 /// Both ends of a connection; after a line on its input it sends 300 kB and prints the congestion window in segments (tcp_info).
@@ -186,9 +197,9 @@ fn the_unit_that_loads_the_controls_at_boot_is_right() {
 struct Group(std::path::PathBuf);
 
 impl Group {
-    fn new() -> Group {
+    fn new(last: &str) -> Group {
         let root = lowtide_kernel::cgroup::v2_root().expect("it can manage");
-        let group = Group(root.join(format!("of-test-send-{}", std::process::id())));
+        let group = Group(root.join(format!("of-test-send-{}{last}", std::process::id())));
         fs::create_dir(&group.0).expect("a group");
         group
     }
@@ -206,7 +217,7 @@ fn a_control_that_was_asked_for_under_lowtide_comes_when_the_run_ends() {
     if !can_manage("a_control_that_was_asked_for_under_lowtide_comes_when_the_run_ends") {
         return;
     }
-    let group = Group::new();
+    let group = Group::new("");
     let run = Running::of(&mut lowtide(&["run", "--cgroup", &group.0.display().to_string()]));
     let name = format!("lowtide_{}", run.child.id());
     let is_managed = || String::from_utf8_lossy(&output(&["status", "--json"]).stdout).contains("of-test-send");
