@@ -3,6 +3,8 @@
 #ifndef LOWTIDE_SEND_WINDOW_H
 #define LOWTIDE_SEND_WINDOW_H
 
+#define PAUSE_NS (1 * NS_PER_MS)           // a flow that had nothing in flight for less has not paused; below any epoch of flows.h and any RTO
+
 INLINE int is_slow_start(u32 phase)
 {
 	return phase == CONTROL_SLOW_START || phase == CONTROL_RAMP || phase == CONTROL_SLOW_START_AFTER_TIMEOUT;
@@ -96,7 +98,7 @@ void BPF_PROG(send_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		f->rtt_us = rtt;
 	// The kernel asks for no window here, but the delays and the clock of the controller go on.
 	if (state == TCP_CA_CWR || state == TCP_CA_Recovery) {
-		now = bpf_ktime_get_ns();
+		now = tcp_now(tcp_sk(sk));
 		if (is_owned(now))
 			told(sk, f, now, sample->pkts_acked, 1);
 	}
@@ -106,7 +108,7 @@ SEC("struct_ops")
 void BPF_PROG(send_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct flow *f = flow_of(sk);
-	u64 now = bpf_ktime_get_ns();
+	u64 now = tcp_now(tcp_sk(sk));
 	struct tx tx;
 	u32 phase;
 
@@ -130,7 +132,10 @@ void BPF_PROG(send_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (event != CA_EVENT_TX_START || f->known != FLOW_KNOWN)
 		return;
-	now = bpf_ktime_get_ns();
+	now = tcp_now(tcp_sk(sk));
+	// On a fast path all that is in flight is acknowledged time and again: what follows at once is no pause, and its window is of just now.
+	if (f->last_ack != f->born && (s64)(now - f->last_ack) < (s64)PAUSE_NS)
+		return;
 	entry = is_owned(now) ? path_of(sk, 0) : 0;
 	if (!entry)
 		return;
