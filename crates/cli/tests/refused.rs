@@ -34,7 +34,8 @@ const LIBRARY: &str = r#"
 long syscall(long number, ...)
 {
 	static long (*real)(long, ...);
-	const char *refused = getenv("REFUSED");
+	static int done;
+	const char *refused = getenv("REFUSED"), *once = getenv("REFUSED_ONCE");
 	long a[6];
 	va_list list;
 
@@ -42,10 +43,15 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(list, long);
 	va_end(list);
-	if (number == SYS_bpf && a[0] == BPF_PROG_LOAD && refused) {
+	if (number == SYS_bpf && a[0] == BPF_PROG_LOAD && refused && once) {
 		const char *name = ((union bpf_attr *)a[1])->prog_name;
 		size_t length = strlen(name);
 
+		if (!done && !strcmp(once, name)) {
+			done = 1;
+			errno = EINVAL;
+			return -1;
+		}
 		for (const char *at = refused; *name && (at = strstr(at, name)); at += length)
 			if ((at == refused || at[-1] == ' ') && (at[length] == ' ' || !at[length] || length == BPF_OBJ_NAME_LEN - 1)) {
 				errno = EINVAL;
@@ -88,10 +94,11 @@ impl Kernel {
         self.folder.path().join(name)
     }
 
-    /// `lowtide` on a kernel that refuses these programs.
+    /// `lowtide` on a kernel that refuses these programs, or with `!` this one the first time.
     fn lowtide(&self, refused: &str, args: &[&str]) -> Command {
         let mut command = lowtide(args);
-        command.env("LD_PRELOAD", self.path("refuse.so")).env("REFUSED", refused);
+        let (refused, once) = refused.strip_suffix('!').map_or((refused, ""), |once| ("", once));
+        command.env("LD_PRELOAD", self.path("refuse.so")).env("REFUSED", refused).env("REFUSED_ONCE", once);
         command
     }
 
@@ -169,6 +176,16 @@ fn where_an_iterator_is_refused_new_connections_are_held_back_all_the_same() {
     }
     let (output, text) = kernel.doctor("take_over report open_before");
     assert!(output.status.success() && text.matches("a program").count() == 3, "{text}");
+}
+
+/// As Linux before 6.0 does: `send_init` writes to a field of the socket that no program may write to there.
+#[test]
+fn where_a_program_may_not_ask_for_pacing_uploads_are_held_back_unpaced() {
+    let Some(kernel) = Kernel::new("where_a_program_may_not_ask_for_pacing_uploads_are_held_back_unpaced") else { return };
+    let (names, said, told) = kernel.run("send_init!");
+    assert!(names.split(' ').all(|name| name.starts_with("lowtide_")), "{names}: {said}");
+    assert!(said.contains("uploads are not paced (`send_init`: the kernel refuses"), "{said}");
+    assert!(told["lacking"].as_array().is_some_and(|all| all.len() == 1) && told["sent"]["not_held_back"].is_null(), "{told:#}");
 }
 
 /// A process with both ends of a connection, to be joined.

@@ -61,7 +61,7 @@ void lowtide_tx_on_congestion(struct lowtide_tx_path *p, struct tx *f, u64 now, 
 // Sizes and places that src/send_wire.rs must agree with.
 const u64 lowtide_send_layout[] = {
 	sizeof(struct send_config), offsetof(struct send_config, cgroup), offsetof(struct send_config, name),
-	offsetof(struct send_config, algorithm), offsetof(struct send_config, owned), offsetof(struct send_config, alone), sizeof(struct send_snapshot),
+	offsetof(struct send_config, algorithm), offsetof(struct send_config, owned), offsetof(struct send_config, alone), offsetof(struct send_config, paces), sizeof(struct send_snapshot),
 	offsetof(struct send_snapshot, local_port), offsetof(struct send_snapshot, bytes), sizeof(struct send_totals),
 	offsetof(struct tx_path, last_ack), sizeof(struct tx_ack), sizeof(struct tx_paced),
 };

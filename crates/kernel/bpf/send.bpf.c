@@ -60,7 +60,7 @@ void BPF_PROG(send_init, struct sock *sk)
 	f->born = f->last_ack = now;
 	f->rtt = CONTROL_NONE;
 	f->known = FLOW_KNOWN;
-	if (sk->sk_pacing_status == SK_PACING_NONE)
+	if (config.paces && sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	tp->snd_cwnd = segments(tx.window, tx.mss);
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;

@@ -18,6 +18,8 @@ struct send_config {
 	u8 owned;                          // somebody renews the sign of life; without it the control goes back to Reno
 	u8 alone;                          // every connection for itself: no window for all of a path
 	u8 way_back;                       // as in struct group_config
+	u8 paces;                          // the kernel is asked to pace: before Linux 6.0 it lets no program ask
+	u8 pad[7];
 };
 
 // An open connection, as the snapshot iterator writes it. Addresses as in struct flow_snapshot.

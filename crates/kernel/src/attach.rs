@@ -7,9 +7,10 @@ use anyhow::{Result, bail};
 
 use crate::cgroup::Group;
 use crate::config::Config;
-use crate::interfaces::{Interfaces, has_tcx};
+use crate::interfaces::Interfaces;
 use crate::load::{Programs, descriptor};
 use crate::open_before::OpenBefore;
+use crate::probe::has_tcx;
 use crate::stats::{FlowSnapshot, Lacking, Totals, Verified};
 
 /// Idle paths are looked for about once a minute.

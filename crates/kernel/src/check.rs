@@ -23,7 +23,7 @@ pub fn sending_verified(config: &Config) -> Result<(Vec<Verified>, Vec<Lacking>)
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let name = format!("lt_{}_{}", process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
     let (target_ns, profile) = config.choice.sending();
-    let settings = Settings { name: &name, target_ns, profile, cgroup: 0, owned: true, alone: false };
+    let settings = Settings { name: &name, target_ns, profile, cgroup: 0, owned: true, alone: false, paces: true };
     let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
     let _registered = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
     Ok((load::verified(&object), lacking))

@@ -13,6 +13,7 @@ use lowtide_window::Profile;
 
 use crate::interfaces::inside;
 use crate::load;
+use crate::probe::has_control_links;
 use crate::send_load;
 use crate::send_wire::{self, Settings};
 use crate::wire;
@@ -89,14 +90,14 @@ impl Known {
             return Ok(false);
         }
         // Before Linux 6.4 a registration stays without a pin.
-        if send_load::has_links() {
+        if has_control_links() {
             has_bpffs()?;
             fs::create_dir_all(PINS).with_context(|| format!("{PINS}: cannot be made"))?;
             let _stale = fs::remove_file(self.pin());
         }
-        let mut object = send_load::load(&self.settings(), |program| program.starts_with("send_"))?;
+        let (mut object, _unpaced) = send_load::load_control(&self.settings())?;
         let mut link = send_load::register(&mut object).with_context(|| format!("the kernel does not register `{}`", self.name))?;
-        if send_load::has_links() {
+        if has_control_links() {
             link.pin(self.pin()).with_context(|| format!("{}: cannot be pinned", self.pin().display()))?;
         }
         link.disconnect(); // it stays when we end
@@ -119,7 +120,7 @@ impl Known {
             let shown = users.iter().take(10).map(|(local, remote)| format!("\n  {local} → {remote}")).collect::<String>();
             bail!("`{}` is in use by {} socket(s); end them first:{shown}", self.name, users.len());
         }
-        if send_load::has_links() {
+        if has_control_links() {
             fs::remove_file(self.pin()).with_context(|| {
                 format!(
                     "{}: cannot be removed: `{}` was not loaded by `lowtide cc load`, or in another mount namespace",
@@ -163,7 +164,7 @@ impl Known {
     }
 
     fn settings(&self) -> Settings<'static> {
-        Settings { name: self.name, target_ns: 0, profile: self.profile(), cgroup: 0, owned: false, alone: self.alone }
+        Settings { name: self.name, target_ns: 0, profile: self.profile(), cgroup: 0, owned: false, alone: self.alone, paces: true }
     }
 
     fn profile(&self) -> &'static Profile {

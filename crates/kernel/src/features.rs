@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::cgroup;
+use crate::probe;
 
 /// One thing the receiver needs or can use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -119,18 +120,11 @@ fn net_admin() -> Feature {
     Feature { name: "CAP_NET_ADMIN", found, required: true, detail: may(found, "attach to interfaces"), remedy: CAPABILITIES }
 }
 
-/// The kernel's version as (major, minor).
-pub(crate) fn kernel_version() -> (u32, u32) {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
 fn tcx() -> Feature {
-    let (major, minor) = kernel_version();
+    let (major, minor) = probe::version();
     Feature {
         name: "tcx",
-        found: (major, minor) >= (6, 6),
+        found: probe::has_tcx(),
         required: false,
         detail: format!("Linux {major}.{minor}; tcx came with 6.6"),
         remedy: "not needed: the clsact queue discipline is used instead",

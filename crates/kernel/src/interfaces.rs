@@ -15,9 +15,9 @@ use anyhow::{Context, Result, anyhow};
 use libbpf_rs::{TC_EGRESS, TcHook, TcHookBuilder};
 use nix::sched::{CloneFlags, setns};
 
-use crate::features;
 use crate::links::{self, LinkNews};
 use crate::owner::Owner;
+use crate::probe::has_tcx;
 use crate::stale_clsact::{self, Note};
 
 /// Our place among the clsact filters of an interface: before all others, which may end the chain. Of filters of one priority the
@@ -25,11 +25,6 @@ use crate::stale_clsact::{self, Note};
 const PRIORITIES: std::ops::RangeInclusive<u32> = 1..=4;
 /// The upper byte of our filters' handles; below it is the process that they belong to.
 const HANDLE: u32 = 0x6c << 24;
-
-/// Whether this kernel has tcx (since 6.6).
-pub(crate) fn has_tcx() -> bool {
-    features::kernel_version() >= (6, 6)
-}
 
 /// The egress program's attachments, by namespace (inode) and interface index.
 #[derive(Debug, Default)]

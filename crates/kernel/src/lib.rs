@@ -16,6 +16,7 @@ mod open_before;
 mod open_sockets;
 pub mod other_program;
 mod owner;
+mod probe;
 mod send;
 mod send_load;
 mod send_open;

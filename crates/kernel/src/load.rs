@@ -14,8 +14,8 @@ use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, Program, ProgramMut};
 
 use crate::config::Config;
-use crate::interfaces::has_tcx;
 use crate::open_before::{self, OpenBefore};
+use crate::probe::has_tcx;
 use crate::stats::{FlowSnapshot, Lacking, Totals, Verified};
 use crate::wire;
 

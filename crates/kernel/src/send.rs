@@ -50,7 +50,7 @@ impl Sender {
         let group = Group::open(cgroup)?;
         let (target_ns, profile) = config.choice.sending();
         let cgroup_id = fs::metadata(group.path())?.ino();
-        let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false };
+        let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false, paces: true };
         let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
         load::keep_alive(&object)?;
         let control = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, anyhow};
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject};
 
-use crate::features;
 use crate::load;
+use crate::probe::{has_control_links, has_four_arguments};
 use crate::send_wire::{self, NAME_BYTES, Settings};
 use crate::stats::Lacking;
 
@@ -23,16 +23,11 @@ static OBJECTS: [&load::Aligned<[u8]>; 5] = [object!("1"), object!("2"), object!
 
 /// The struct_ops map and the name in it, which is replaced.
 const CONTROL: &str = "lowtide";
-/// The same of a control that paces, for kernels that are `is_old`.
+/// The same of a control that paces, for kernels that are without four arguments of `cong_control`.
 const OLD_CONTROL: &str = "lowtide_old";
 
-/// BPF_F_LINK: since Linux 6.4 a registration is a link, which ends with the process; before, it stays until it is taken back.
+/// BPF_F_LINK: where the kernel has it a registration is a link, which ends with the process; before, it stays until it is taken back.
 const LINK_FLAG: u32 = 1 << 13;
-
-/// Whether a registration is a link.
-pub(crate) fn has_links() -> bool {
-    features::kernel_version() >= (6, 4)
-}
 
 /// The object in the kernel, registered and attached nowhere: the programs that `wanted` names, and the control if it wants `send_init`.
 pub(crate) fn load(settings: &Settings, wanted: impl Fn(&str) -> bool) -> Result<Object> {
@@ -40,7 +35,7 @@ pub(crate) fn load(settings: &Settings, wanted: impl Fn(&str) -> bool) -> Result
     let object = OBJECTS.get(number.wrapping_sub(1)).ok_or_else(|| anyhow!("no BPF object has the control {number}"))?;
     let mut open = load::open("lowtide_send", &object.0)?;
     configure(&mut open, settings, wanted("send_init"))?;
-    let others = if is_old() { "send_cong_control" } else { "send_cong_control_old" };
+    let others = if has_four_arguments() { "send_cong_control_old" } else { "send_cong_control" };
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         program.set_autoload(wanted(&name) && name != others);
@@ -49,18 +44,32 @@ pub(crate) fn load(settings: &Settings, wanted: impl Fn(&str) -> bool) -> Result
 }
 
 /// What a group goes on without: connections that are open already, and what is shown of those that send.
-const OPTIONAL: [&str; 4] = ["take_over", "give_back", "reclaim", "report"];
+const OPTIONAL: [&str; 5] = [ASKS_TO_PACE, "take_over", "give_back", "reclaim", "report"];
+/// It is not left out, but does not ask.
+const ASKS_TO_PACE: &str = "send_init";
 
 /// All that a group has use for, but for what the kernel refuses and a group can do without.
 pub(crate) fn load_what_there_is(settings: &Settings) -> Result<(Object, Vec<Lacking>)> {
-    load::without_refused(&OPTIONAL, |left_out| load(settings, |program| program != "users" && !left_out.contains(&program)))
+    load_as_far(settings, &OPTIONAL, |program| program != "users")
+}
+
+/// The control alone, which does not ask the kernel to pace where the kernel does not let it.
+pub(crate) fn load_control(settings: &Settings) -> Result<(Object, Vec<Lacking>)> {
+    load_as_far(settings, &[ASKS_TO_PACE], |program| program.starts_with("send_"))
+}
+
+fn load_as_far(settings: &Settings, optional: &[&'static str], wanted: impl Fn(&str) -> bool) -> Result<(Object, Vec<Lacking>)> {
+    load::without_refused(optional, |left_out| {
+        let settings = Settings { paces: !left_out.contains(&ASKS_TO_PACE), ..*settings };
+        load(&settings, |program| wanted(program) && (program == ASKS_TO_PACE || !left_out.contains(&program)))
+    })
 }
 
 /// Makes the control known to the kernel.
 pub(crate) fn register(object: &mut Object) -> Result<Link> {
     let is = |name: &OsStr, wanted: &str| name == OsStr::new(wanted);
     let has_old = object.maps().any(|m| is(m.name(), OLD_CONTROL));
-    let name = if has_old && is_old() { OLD_CONTROL } else { CONTROL };
+    let name = if has_old && !has_four_arguments() { OLD_CONTROL } else { CONTROL };
     let map = object.maps_mut().find(|m| is(m.name(), name));
     Ok(map.ok_or_else(|| anyhow!("the BPF object has no control `{name}`"))?.attach_struct_ops()?)
 }
@@ -79,14 +88,9 @@ pub(crate) fn unregister(is_meant: impl Fn(&[u8]) -> bool) {
     }
 }
 
-/// Whether a control that paces has `cong_control` with two arguments: Linux 6.10 gave it four.
-fn is_old() -> bool {
-    features::kernel_version() < (6, 10)
-}
-
 fn configure(open: &mut OpenObject, settings: &Settings, control: bool) -> Result<()> {
     let has_old = open.maps().any(|m| m.name() == OsStr::new(OLD_CONTROL));
-    let wanted = if has_old && is_old() { OLD_CONTROL } else { CONTROL };
+    let wanted = if has_old && !has_four_arguments() { OLD_CONTROL } else { CONTROL };
     for mut map in open.maps_mut() {
         let called = map.name().to_string_lossy().into_owned();
         if called.ends_with(".rodata.config") {
@@ -95,7 +99,7 @@ fn configure(open: &mut OpenObject, settings: &Settings, control: bool) -> Resul
             map.set_autocreate(control && called == wanted)?;
             let value = map.initial_value_mut().ok_or_else(|| anyhow!("the control `{CONTROL}` has no value"))?;
             rename(value, settings.name)?;
-            if has_links() {
+            if has_control_links() {
                 map.set_map_flags(LINK_FLAG)?;
             }
         }

@@ -11,6 +11,7 @@ use libbpf_rs::{Iter, MapCore, Object};
 
 use crate::load::{map, program, set};
 use crate::open_sockets::{Namespaces, sockets};
+use crate::probe::has_control_links;
 use crate::send_load;
 use crate::send_wire;
 
@@ -43,7 +44,7 @@ fn lives(pid: u32) -> bool {
 
 /// Before Linux 6.4 a control stays registered when its owner is killed.
 pub(crate) fn unregister_dead() {
-    if !send_load::has_links() {
+    if !has_control_links() {
         let owner = |control: &[u8]| control.windows(send_wire::NAME_BYTES).find_map(send_wire::owner);
         send_load::unregister(|control| owner(control).is_some_and(|pid| !lives(pid)));
     }

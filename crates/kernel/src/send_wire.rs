@@ -13,7 +13,8 @@ mod config_at {
     pub(super) const NAME: usize = 16;
     pub(super) const ALGORITHM: usize = 32;
     pub(super) const ENHANCED: usize = 36;
-    pub(super) const SIZE: usize = 40;
+    pub(super) const PACES: usize = 40;
+    pub(super) const SIZE: usize = 48;
 }
 
 /// `struct send_snapshot`: where each field begins.
@@ -49,11 +50,13 @@ pub(crate) struct Settings<'a> {
     pub(crate) owned: bool,
     /// Every connection for itself.
     pub(crate) alone: bool,
+    /// The kernel is asked to pace.
+    pub(crate) paces: bool,
 }
 
 /// `struct send_config`.
 pub(crate) fn config(settings: &Settings) -> [u8; config_at::SIZE] {
-    use config_at::{ALGORITHM, CGROUP, ENHANCED, NAME, SIZE, TARGET};
+    use config_at::{ALGORITHM, CGROUP, ENHANCED, NAME, PACES, SIZE, TARGET};
     let mut bytes = [0; SIZE];
     bytes[TARGET..TARGET + 8].copy_from_slice(&settings.target_ns.to_ne_bytes());
     bytes[CGROUP..CGROUP + 8].copy_from_slice(&settings.cgroup.to_ne_bytes());
@@ -61,6 +64,7 @@ pub(crate) fn config(settings: &Settings) -> [u8; config_at::SIZE] {
     bytes[ALGORITHM..ALGORITHM + 4].copy_from_slice(&settings.profile.number.to_ne_bytes());
     let flags = [settings.profile.enhanced, settings.owned, settings.alone, settings.profile.way_back].map(u8::from);
     bytes[ENHANCED..ENHANCED + 4].copy_from_slice(&flags);
+    bytes[PACES] = u8::from(settings.paces);
     bytes
 }
 
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
 
     unsafe extern "C" {
-        static lowtide_send_layout: [u64; 13];
+        static lowtide_send_layout: [u64; 14];
     }
 
     #[test]
@@ -156,6 +160,7 @@ mod tests {
             config_at::ALGORITHM,
             config_at::ENHANCED + 1,
             config_at::ENHANCED + 2,
+            config_at::PACES,
             snapshot_at::SIZE,
             snapshot_at::LOCAL_PORT,
             snapshot_at::COUNTERS,

@@ -146,7 +146,7 @@ pub struct Verified {
     pub followed: u32,
 }
 
-/// A program that the kernel refuses, and without which all else works.
+/// A program that the kernel refuses, as a whole or in one thing that it would do, and without which all else works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lacking {
     /// The program.
@@ -162,6 +162,7 @@ impl Lacking {
             "receive_joined" | "open_before" => "with --pid, what connections receive that were open before is NOT held back",
             "take_over" => "what connections send that were open before is NOT held back",
             "give_back" => "connections that outlive a run act as Reno until the next one",
+            "send_init" => "uploads are not paced",
             "reclaim" => "connections of runs that were killed act as Reno for good",
             _ => "uploads are not shown, and count when their connection ends",
         }
