@@ -33,7 +33,12 @@ impl Lowtide {
         let s = &self.signals;
         // 1.2 T2, because six samples in a row are weaker evidence than the minimum of a round.
         let bound = s.alarm + s.alarm / 5;
-        if s.now <= self.no_alarm_before || s.queue_of_last(1) <= bound || s.in_bunches() || s.undecided() || !self.has(Part::QuickAlarm) {
+        if s.now <= self.no_alarm_before
+            || s.queue_of_last(1) <= bound
+            || s.bunches.many()
+            || s.bunches.undecided(s.now)
+            || !self.has(Part::QuickAlarm)
+        {
             return;
         }
         let queue = s.queue_of_last(ALARM_SAMPLES);
@@ -75,7 +80,7 @@ impl Lowtide {
         } else if may_yield && self.wants_to_validate(&seen) {
             self.validate(ack);
         } else if self.signals.queue > self.signals.alarm {
-            if may_yield && !self.signals.undecided() {
+            if may_yield && !self.signals.bunches.undecided(self.signals.now) {
                 self.raise_alarm(ack);
             } else {
                 // Our own growth may have built it.

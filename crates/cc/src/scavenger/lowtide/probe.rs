@@ -70,7 +70,7 @@ impl Lowtide {
         let probing = self.state == State::Probe;
         let most = QUEUE_ENDS + 2 * s.jitter() + if probing { s.knee / 2 } else { 0 };
         // On a line that sends in bunches four samples are one of them.
-        let queue = if s.receiver || s.in_bunches() || s.undecided() {
+        let queue = if s.receiver || s.bunches.many() || s.bunches.undecided(s.now) {
             s.queue_of_two_rounds()
         } else {
             s.queue_of_last(if self.window < 8 * s.mss { 2 } else { 4 })

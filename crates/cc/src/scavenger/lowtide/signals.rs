@@ -53,8 +53,8 @@ pub struct Signals {
     pub alarm: u64,
     /// The usual longest silence of a round on a line that aggregates.
     gap: u64,
-    /// The sender's way to tell such a line.
-    bunches: Bunches,
+    /// The sender's way to tell such a line; a receiver gives it no sample.
+    pub bunches: Bunches,
     line: [u64; 2],
     bucket_since: u64,
     window_since: u64,
@@ -368,7 +368,7 @@ impl Signals {
     /// Learns the jitter of a line that sends in bunches from the delay's teeth.
     fn learn_teeth(&mut self) {
         let tooth = self.bunches.take_tooth();
-        if !self.in_bunches() {
+        if !self.bunches.many() {
             self.gap -= self.gap / 16;
         } else if tooth > self.gap {
             self.gap = if self.gap == 0 { tooth } else { self.gap + (tooth - self.gap) / 4 };
@@ -376,16 +376,6 @@ impl Signals {
             self.gap -= (self.gap - tooth) / 16;
         }
         self.refresh();
-    }
-
-    /// Whether the line sends what waits in bunches.
-    pub fn in_bunches(&self) -> bool {
-        !self.receiver && self.bunches.many()
-    }
-
-    /// Whether that may turn out so within a window of its measurement.
-    pub fn undecided(&self) -> bool {
-        !self.receiver && self.bunches.undecided(self.now)
     }
 
     /// What looked like the line's silences may be somebody else's.
