@@ -1,7 +1,7 @@
 //! One connection as its stream and its port share it: the protocol, the bytes that belong to it, and who waits. Knows no sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -17,6 +17,8 @@ use crate::train::Train;
 pub(crate) struct Member {
     pub port: Arc<Port>,
     pub peer: SocketAddr,
+    /// The address of this host that the peer connected to, and knows the connection by. None: this end connected, and the kernel chooses.
+    pub local: Option<IpAddr>,
     end: Mutex<End>,
 }
 
@@ -45,8 +47,25 @@ pub(crate) struct End {
 }
 
 impl Member {
-    pub(crate) fn new(port: Arc<Port>, peer: SocketAddr, protocol: Connection, accepted: bool) -> Arc<Member> {
-        let end = End {
+    /// A connection that this end began.
+    pub(crate) fn connecting(port: Arc<Port>, peer: SocketAddr, protocol: Connection) -> Arc<Member> {
+        Arc::new(Member { port, peer, local: None, end: Mutex::new(End::new(protocol, false)) })
+    }
+
+    /// A connection that `peer` began, to this host's address `local`.
+    pub(crate) fn accepted(port: Arc<Port>, peer: SocketAddr, local: Option<IpAddr>, protocol: Connection) -> Arc<Member> {
+        Arc::new(Member { port, peer, local, end: Mutex::new(End::new(protocol, true)) })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, End> {
+        // A panic elsewhere leaves numbers and buffers as they were between two packets.
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl End {
+    fn new(protocol: Connection, accepted: bool) -> End {
+        End {
             protocol,
             sending: Sending::default(),
             receiving: Receiving::default(),
@@ -59,17 +78,9 @@ impl Member {
             unoffered: accepted,
             carried: None,
             reset: None,
-        };
-        Arc::new(Member { port, peer, end: Mutex::new(end) })
+        }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, End> {
-        // A panic elsewhere leaves numbers and buffers as they were between two packets.
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl End {
     /// A packet arrived for it.
     pub(crate) fn on_packet(&mut self, packet: &Packet, payload: &[u8], now: Time, wakers: &mut Vec<Waker>) {
         let state = self.protocol.state();

@@ -8,12 +8,12 @@ use std::task::Waker;
 use std::time::Duration;
 
 use lowtide_cc::Time;
-use lowtide_utp::{Header, Packet};
+use lowtide_utp::Header;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::connection::{End, Member};
 use crate::errors::Trouble;
-use crate::port::Port;
+use crate::port::{Port, Reset};
 use crate::train::Train;
 use crate::udp::Batch;
 
@@ -31,7 +31,7 @@ struct Driver {
     batch: Batch,
     train: Train,
     wakers: Vec<Waker>,
-    resets: Vec<(SocketAddr, Packet)>,
+    resets: Vec<Reset>,
     /// What the socket had no room for; until it is gone nothing else leaves.
     waiting: VecDeque<Train>,
     /// Connections that could not send for that reason.
@@ -44,8 +44,8 @@ struct Driver {
 /// wait for minutes.
 impl Drop for Driver {
     fn drop(&mut self) {
-        for (to, reset) in self.port.give_up(&mut self.wakers) {
-            self.train.restart(to);
+        for Reset { to, from, packet: reset } in self.port.give_up(&mut self.wakers) {
+            self.train.restart(to, from);
             self.train.push(reset.bytes(), |out| reset.encode_head(out));
             self.port.udp.send_without_runtime(&self.train);
         }
@@ -152,8 +152,8 @@ impl Driver {
             }
             self.waiting.pop_front();
         }
-        for (to, reset) in std::mem::take(&mut self.resets) {
-            self.train.restart(to);
+        for Reset { to, from, packet: reset } in std::mem::take(&mut self.resets) {
+            self.train.restart(to, from);
             self.train.push(reset.bytes(), |out| reset.encode_head(out));
             self.leave();
         }
@@ -171,7 +171,7 @@ impl Driver {
     /// Sends what `member` has to send. The lock is free while the kernel works.
     fn send_of(&mut self, member: &Arc<Member>) {
         for n in 0..=MOST_TRAINS {
-            self.train.restart(member.peer);
+            self.train.restart(member.peer, member.local);
             let mut end = member.lock();
             end.queued = false;
             if n == MOST_TRAINS {

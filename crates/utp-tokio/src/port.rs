@@ -23,6 +23,13 @@ use crate::udp::{Batch, Udp};
 /// Whom a packet comes from, and the id that it is for.
 type Key = (SocketAddr, u16);
 
+/// A RESET that is to leave, and the address of this host that the peer knows.
+pub(crate) struct Reset {
+    pub to: SocketAddr,
+    pub from: Option<IpAddr>,
+    pub packet: Packet,
+}
+
 /// A UDP port.
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -137,7 +144,7 @@ impl Port {
         };
         let open = Open { id, seq: rand::rng().random() };
         let protocol = Connection::connect(self.options.config(mtu), cc, open, now);
-        let member = Member::new(Arc::clone(self), peer, protocol, false);
+        let member = Member::connecting(Arc::clone(self), peer, protocol);
         table.members.insert((peer, id), Arc::clone(&member));
         drop(table);
         self.queue_and_wake(&member, &mut member.lock());
@@ -169,10 +176,10 @@ impl Port {
     }
 
     /// What arrived. Wakers to be woken, and resets to be sent, are added to the lists.
-    pub(crate) fn receive(self: &Arc<Port>, batch: &Batch, wakers: &mut Vec<Waker>, resets: &mut Vec<(SocketAddr, Packet)>) {
+    pub(crate) fn receive(self: &Arc<Port>, batch: &Batch, wakers: &mut Vec<Waker>, resets: &mut Vec<Reset>) {
         let now = self.now();
         let mut table = unpoisoned(&self.table);
-        for (from, datagrams) in batch.messages() {
+        for (from, local, datagrams) in batch.messages() {
             // Mostly all are for one connection.
             let mut last: Option<(u16, Arc<Member>)> = None;
             for datagram in datagrams {
@@ -181,10 +188,14 @@ impl Port {
                 let known = last.as_ref().filter(|(last, _)| *last == id && !matches!(packet.header.kind, Kind::Syn | Kind::Reset));
                 let member = match known {
                     Some((_, member)) => Some(Arc::clone(member)),
-                    None => table.find(from, &packet).or_else(|| self.admit(&mut table, from, &packet, now)),
+                    None => table.find(from, &packet).or_else(|| self.admit(&mut table, (from, local), &packet, now)),
                 };
                 let Some(member) = member else {
-                    resets.extend(table.strays.answer(from, &packet, rand::rng().random(), now).map(|reset| (from, reset)));
+                    resets.extend(table.strays.answer(from, &packet, rand::rng().random(), now).map(|packet| Reset {
+                        to: from,
+                        from: local,
+                        packet,
+                    }));
                     continue;
                 };
                 let mut end = member.lock();
@@ -217,7 +228,13 @@ impl Port {
     }
 
     /// The connection that a SYN opens, if there is somebody to accept it and room.
-    fn admit(self: &Arc<Port>, table: &mut Table, from: SocketAddr, syn: &Packet, now: Time) -> Option<Arc<Member>> {
+    fn admit(
+        self: &Arc<Port>,
+        table: &mut Table,
+        (from, local): (SocketAddr, Option<IpAddr>),
+        syn: &Packet,
+        now: Time,
+    ) -> Option<Arc<Member>> {
         let wanted = syn.header.kind == Kind::Syn && table.listeners > 0;
         if !wanted || table.ready.len() >= self.options.backlog || table.members.len() >= self.options.max_connections {
             return None;
@@ -229,21 +246,25 @@ impl Port {
         let cc = self.options.control(mtu, rand::rng().random(), now).ok()?;
         let protocol = Connection::accept(self.options.config(mtu), cc, syn, rand::rng().random(), now);
         let key = (from, protocol.id());
-        let member = Member::new(Arc::clone(self), from, protocol, true);
+        let member = Member::accepted(Arc::clone(self), from, local, protocol);
         table.members.insert(key, Arc::clone(&member));
         table.half_open.push_back(key);
         Some(member)
     }
 
     /// Nobody drives the port any more: its connections end. What their peers are to be told.
-    pub(crate) fn give_up(&self, wakers: &mut Vec<Waker>) -> Vec<(SocketAddr, Packet)> {
+    pub(crate) fn give_up(&self, wakers: &mut Vec<Waker>) -> Vec<Reset> {
         let (members, ready) = {
             let mut table = unpoisoned(&self.table);
             table.half_open.clear();
             table.ended = true;
             (std::mem::take(&mut table.members), std::mem::take(&mut table.ready))
         };
-        let resets = members.into_values().filter_map(|member| Some((member.peer, member.lock().give_up(self.now(), wakers)?))).collect();
+        let reset = |member: Arc<Member>| {
+            let packet = member.lock().give_up(self.now(), wakers)?;
+            Some(Reset { to: member.peer, from: member.local, packet })
+        };
+        let resets = members.into_values().filter_map(reset).collect();
         drop((ready, self.take_due()));
         self.emptied.notify_waiters();
         resets

@@ -1,6 +1,6 @@
 //! Datagrams to one peer that leave in one system call: all of one size but the last (UDP GSO). Knows no sockets.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use lowtide_utp::{Header, Packet};
 use quinn_udp::Transmit;
@@ -12,6 +12,8 @@ const MOST_BYTES: usize = 65_507;
 #[derive(Debug)]
 pub(crate) struct Train {
     pub to: SocketAddr,
+    /// The address of this host that it leaves from, where it matters.
+    pub from: Option<IpAddr>,
     /// A single datagram that must not be fragmented.
     pub probe: bool,
     /// A single datagram that may have to be: the kernel fragments none of a train, and refuses all of it.
@@ -24,7 +26,7 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn new(to: SocketAddr, most: usize) -> Train {
-        Train { to, probe: false, alone: false, bytes: Vec::new(), segment: 0, segments: 0, most: most.max(1) }
+        Train { to, from: None, probe: false, alone: false, bytes: Vec::new(), segment: 0, segments: 0, most: most.max(1) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -58,14 +60,14 @@ impl Train {
     }
 
     /// Empties it, for another peer.
-    pub(crate) fn restart(&mut self, to: SocketAddr) {
-        (self.to, self.probe, self.alone, self.segments) = (to, false, false, 0);
+    pub(crate) fn restart(&mut self, to: SocketAddr, from: Option<IpAddr>) {
+        (self.to, self.from, self.probe, self.alone, self.segments) = (to, from, false, false, 0);
         self.bytes.clear();
     }
 
     pub(crate) fn transmit(&self) -> Transmit<'_> {
         let segment_size = (self.segments > 1).then_some(self.segment);
-        Transmit { destination: self.to, ecn: None, contents: &self.bytes, segment_size, src_ip: None }
+        Transmit { destination: self.to, ecn: None, contents: &self.bytes, segment_size, src_ip: self.from }
     }
 }
 

@@ -38,11 +38,11 @@ impl Batch {
         Batch { bytes: vec![0; MESSAGES * MESSAGE], metas: [RecvMeta::default(); MESSAGES], messages: 0 }
     }
 
-    /// The messages: from whom, and the datagrams of each, all but the last of one size.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = (SocketAddr, std::slice::Chunks<'_, u8>)> {
+    /// The messages: from whom, to which address of this host, and the datagrams of each, all but the last of one size.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, std::slice::Chunks<'_, u8>)> {
         self.metas[..self.messages].iter().zip(self.bytes.chunks(MESSAGE)).map(|(meta, bytes)| {
             let bytes = &bytes[..meta.len];
-            (meta.addr, bytes.chunks(meta.stride.max(1)))
+            (meta.addr, meta.dst_ip.filter(|ip| !is_link_local(*ip)), bytes.chunks(meta.stride.max(1)))
         })
     }
 }
@@ -141,6 +141,11 @@ impl Udp {
         let _ = self.socket.set_dontfrag_v4(forbid);
         self.socket.set_dontfrag_v6(forbid)
     }
+}
+
+/// Such an address is one of a device, which the kernel wants to be named too, and it takes that address by itself for a peer there.
+fn is_link_local(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }
 
 /// Whether what failed a call is a report, and none of its own.

@@ -259,3 +259,22 @@ async fn controls_that_pace_carry_too() {
         assert!(received == sent, "{control}");
     }
 }
+
+/// The kernel would answer from 127.0.0.1, and the peer would know nobody of that name.
+#[tokio::test]
+async fn a_port_on_all_addresses_answers_from_the_one_that_was_asked() {
+    for all in ["0.0.0.0", "::"] {
+        let mut listener = UtpListener::bind(any_port(all), Options::default()).expect("all addresses");
+        let port = listener.socket().local_addr().expect("bound").port();
+        let socket = UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback");
+        let address = SocketAddr::from(([127, 0, 0, 2], port));
+        let both = async { tokio::join!(listener.accept(), socket.connect(address)) };
+        let (accepted, connected) = tokio::time::timeout(Duration::from_secs(10), both).await.expect("an answer from 127.0.0.2");
+        let (mut accepted, mut connected) = (accepted.expect("accepted"), connected.expect("connected"));
+        accepted.write_all(&pattern(300_000)).await.expect("written");
+        accepted.shutdown().await.expect("acknowledged");
+        let mut received = Vec::new();
+        connected.read_to_end(&mut received).await.expect("read");
+        assert_eq!(received, pattern(300_000), "{all}");
+    }
+}
