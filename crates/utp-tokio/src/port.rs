@@ -320,6 +320,11 @@ impl Table {
     fn offer(&mut self, member: &Arc<Member>, port: &Port) {
         let key = (member.peer, member.lock().protocol.id());
         self.half_open.retain(|half_open| *half_open != key);
+        if self.listeners == 0 {
+            // The last one went meanwhile.
+            UtpStream::new(Arc::clone(member)).abort();
+            return;
+        }
         self.ready.push_back(UtpStream::new(Arc::clone(member)));
         port.arrived.notify_one();
     }

@@ -258,3 +258,17 @@ async fn a_window_of_zero_holds_everything_back() {
     assert_eq!(written, 1 << 20);
     assert!(peer.answers(300).await.iter().all(|p| p.payload == 0));
 }
+
+/// The listener goes between a peer's SYN and its first packet.
+#[tokio::test]
+async fn a_connection_that_nobody_will_accept_is_reset() {
+    let (listener, address) = listener(Options::default());
+    let socket = listener.socket().clone();
+    let mut peer = Raw::to(address);
+    peer.send(Header { kind: Kind::Syn, connection_id: 100, seq: 1, window: 1 << 20, ..Header::default() }, &[]);
+    let ack = peer.answers(50).await[0].header.seq.wrapping_sub(1);
+    drop(listener);
+    peer.send(Header { kind: Kind::Data, connection_id: 101, seq: 2, ack, window: 1 << 20, ..Header::default() }, b"x");
+    assert!(peer.answers(200).await.iter().any(|p| p.header.kind == Kind::Reset), "the peer is told");
+    tokio::time::timeout(Duration::from_secs(5), socket.close()).await.expect("nothing is left on the port");
+}
