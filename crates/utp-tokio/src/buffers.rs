@@ -30,6 +30,11 @@ impl Sending {
         self.base += known as u64;
     }
 
+    /// Whether the byte at `offset`, which was written, is still here.
+    pub(crate) fn has(&self, offset: u64) -> bool {
+        offset >= self.base
+    }
+
     /// Copies the `len` bytes from `offset` on to the end of `out`.
     pub(crate) fn copy(&self, offset: u64, len: usize, out: &mut Vec<u8>) {
         let from = (offset - self.base) as usize;

@@ -162,6 +162,9 @@ impl End {
             train.push(reset.bytes(), |out| reset.encode_head(out));
             return false;
         }
+        // Acknowledged while it waited: its bytes are gone.
+        self.carried =
+            self.carried.take().filter(|carried| carried.packet.payload == 0 || carried.question || self.sending.has(carried.offset));
         while let Some(transmit) = self.carried.take().or_else(|| self.protocol.poll(now)) {
             let bytes = transmit.packet.bytes();
             // A probe that was lost leaves again as it is, larger than what is known to arrive whole.
@@ -195,5 +198,49 @@ impl End {
             Failure::Aborted => io::ErrorKind::ConnectionAborted,
         };
         Some(io::Error::new(kind, failure))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_cc::Span;
+    use lowtide_utp::{Kind, Open, PathMtu};
+
+    use super::*;
+    use crate::options::Options;
+
+    /// A peer may acknowledge what it guesses to be under way, or by now has from an earlier sending.
+    #[test]
+    fn what_is_acknowledged_while_it_waits_for_a_train_does_not_leave() {
+        // Its first window has room for many packets.
+        let options = Options { control: "cubic".to_owned(), packet: Some(1000), ..Options::default() };
+        let (mtu, mut now, peer) = (PathMtu::IPV4, Time::from_millis(1), SocketAddr::from(([127, 0, 0, 1], 1)));
+        let control = || options.control(mtu, 1, now).expect("it is there");
+        let open = Open { id: 1, seq: 1 };
+        let mut end = End::new(Connection::connect(options.config(mtu), control(), open, now), false);
+        let syn = end.protocol.poll(now).expect("a SYN").packet;
+        let mut other = Connection::accept(options.config(mtu), control(), &syn, 7, now);
+        let answer = other.poll(now).expect("its answer").packet;
+        end.on_packet(&answer, &[], now, &mut Vec::new());
+        end.sending.push(&[7; 50_000]);
+        end.protocol.write(50_000);
+        let acknowledge = |end: &mut End, ack, now| {
+            let header = Header { kind: Kind::State, connection_id: 1, ack, window: 1 << 20, ..answer.header };
+            end.on_packet(&Packet { header, ..Packet::default() }, &[], now, &mut Vec::new());
+        };
+        let mut train = Train::new(peer, 1);
+        while !end.fill(&mut train, now) {
+            now += Span::from_millis(10);
+            if let Some(header) = train.header().filter(|header| header.kind == Kind::Data) {
+                acknowledge(&mut end, header.seq, now);
+            }
+            train.restart(peer, None);
+            assert!(now < Time::from_millis(10_000), "{:?}", end.protocol);
+        }
+        let waiting = end.carried.expect("it did not fit").packet.header.seq;
+        acknowledge(&mut end, waiting, now);
+        train.restart(peer, None);
+        end.fill(&mut train, now);
+        assert_eq!(train.header().map(|header| header.seq), Some(waiting.wrapping_add(1)));
     }
 }
