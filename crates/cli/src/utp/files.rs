@@ -1,5 +1,6 @@
 //! Files as they are offered and as they arrive: names that stay below a folder, parts that are continued, nothing overwritten.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -22,14 +23,14 @@ const LONGEST_NAME: usize = 255;
 pub struct Offered {
     /// Files, and where each is; standard input is nowhere.
     pub files: Vec<(Entry, Option<PathBuf>)>,
-    /// Links, devices, sockets and the like, which are not sent.
+    /// Links, devices, sockets, unfinished files and the like, which are not sent.
     pub left_out: Vec<PathBuf>,
 }
 
 /// What is to be offered of `path`; standard input (-) as `name`.
 ///
 /// # Errors
-/// It is not there, cannot be read, or is neither a file nor a folder.
+/// It is not there, cannot be read, is unfinished itself, or is neither a file nor a folder.
 pub fn offer(path: &Path, name: &str) -> Result<Offered> {
     let mut offered = Offered::default();
     if path == Path::new("-") {
@@ -39,6 +40,11 @@ pub fn offer(path: &Path, name: &str) -> Result<Offered> {
     let whole = path.canonicalize().with_context(|| path.display().to_string())?;
     // A link is stored under its own name.
     let name = path.file_name().or(whole.file_name()).with_context(|| format!("{}: has no name to be stored under", path.display()))?;
+    ensure!(
+        !whole.is_file() || !is_part(name),
+        "{}: is the unfinished part of a transfer; rename it to send it nevertheless",
+        path.display()
+    );
     walk(&whole, Path::new(name), &mut offered)?;
     ensure!(!offered.files.is_empty(), "{}: no files in it", path.display());
     Ok(offered)
@@ -52,8 +58,8 @@ fn walk(at: &Path, name: &Path, offered: &mut Offered) -> Result<()> {
         inside.sort_by_key(std::fs::DirEntry::file_name);
         return inside.iter().try_for_each(|entry| walk(&entry.path(), &name.join(entry.file_name()), offered));
     }
-    // Links lead elsewhere, and devices have no end.
-    if kind.is_file() {
+    // Links lead elsewhere, devices have no end, and an unfinished file would be taken for the receiver's own.
+    if kind.is_file() && !name.file_name().is_some_and(is_part) {
         let path = name.to_str().with_context(|| format!("{}: its name is not UTF-8; rename it or move it away", at.display()))?.to_owned();
         offered.files.push((Entry { path, bytes: Some(kind.len()) }, Some(at.to_owned())));
     } else {
@@ -71,6 +77,7 @@ pub fn place(root: &Path, path: &str) -> Result<PathBuf> {
     let plain = !path.is_empty() && path.len() < 4096 && parts.iter().all(|part| matches!(part, Component::Normal(_)));
     ensure!(plain && !path.contains('\0') && !path.ends_with('/'), "{path:?}: refused, a path must stay inside the folder");
     let whole = root.join(path);
+    ensure!(!whole.file_name().is_some_and(is_part), "{path:?}: refused, unfinished files are called so");
     // A link among the folders that are there already may lead outside.
     let there = whole.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(root);
     let (there, root) = (there.canonicalize()?, root.canonicalize()?);
@@ -92,6 +99,11 @@ fn places(root: &Path, entry: &Entry, overwrite: bool) -> Result<(PathBuf, PathB
     let part = place.with_file_name(part_name(&place.file_name().unwrap_or_default().to_string_lossy()));
     ensure!(part.symlink_metadata().map_or(true, |part| part.is_file()), "{}: is no file", part.display());
     Ok((place, part))
+}
+
+/// Whether that is what an unfinished file is called, by [`part_name`].
+fn is_part(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".") && name.as_encoded_bytes().ends_with(PART.as_bytes())
 }
 
 /// What a file is called until it is complete; one whose name leaves no room for that by a sum of it.

@@ -44,7 +44,7 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     let Offered { files: offered, left_out } = files::offer(&args.path, &args.name)?;
     if let Some(first) = left_out.first() {
         eprintln!(
-            "lowtide utp send: links, devices and the like are not sent: {}, {} in all",
+            "lowtide utp send: links, devices, unfinished files and the like are not sent: {}, {} in all",
             printable(&first.display().to_string()),
             left_out.len()
         );

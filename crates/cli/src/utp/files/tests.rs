@@ -17,6 +17,21 @@ fn a_path_stays_inside_the_folder() {
     }
 }
 
+/// `.x.lowtide-part` and then `x`: the second would take the first for its own beginning.
+#[test]
+fn what_is_called_like_an_unfinished_file_is_neither_sent_nor_taken() {
+    let root = tempfile::tempdir().expect("a folder");
+    for name in ["x", ".x.lowtide-part", ".hidden", "lowtide-part"] {
+        std::fs::write(root.path().join(name), "mine").expect("written");
+    }
+    let offered = offer(root.path(), "").expect("a folder");
+    assert_eq!((offered.files.len(), &offered.left_out), (3, &vec![root.path().canonicalize().expect("there").join(".x.lowtide-part")]));
+    for wrong in [".y.lowtide-part", "a/.y.lowtide-part"] {
+        assert!(place(root.path(), wrong).is_err_and(|e| e.to_string().contains("unfinished")), "{wrong}");
+    }
+    assert!(offer(&root.path().join(".x.lowtide-part"), "").is_err_and(|e| e.to_string().contains("unfinished")));
+}
+
 #[test]
 fn nothing_is_overwritten_unasked() {
     let root = tempfile::tempdir().expect("a folder");
