@@ -232,6 +232,28 @@ fn a_key_on_one_end_only_is_told_on_both() {
     assert!(!sent.status.success() && said.contains("wants a --key") && said.contains("the other has none"), "{said}");
 }
 
+/// Who has no key must not be able to end what those with one are about.
+#[test]
+fn a_stranger_does_not_end_the_one_transfer_that_is_under_way() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let key = from.path().join("key");
+    std::fs::write(&key, bytes(32, 8)).expect("written");
+    let keyed = ["--key", key.to_str().expect("a name")];
+    let receiver = Listening::recv(to.path(), &keyed);
+    let args = [&["send", "-", &receiver.address, "--name", "slow"][..], &keyed].concat();
+    let mut sender = lowtide(&args).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
+    let mut input = sender.stdin.take().expect("piped");
+    input.write_all(&bytes(200_000, 7)).expect("written");
+    part_arrives(to.path());
+    assert!(!send(&key, &receiver.address, &[]).status.success(), "it has no key");
+    input.write_all(b"and its end").expect("written");
+    drop(input);
+    assert!(sender.wait().expect("ends").success());
+    let (success, said) = receiver.ended();
+    assert!(success && said.contains("the other has none"), "{said}");
+    assert_eq!(std::fs::metadata(to.path().join("slow")).expect("there").len(), 200_011);
+}
+
 #[test]
 fn standard_input_arrives_under_a_name() {
     let to = tempfile::tempdir().expect("a folder");

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Parser;
 use lowtide_units::Span;
-use lowtide_utp_tokio::UtpStream;
+use lowtide_utp_tokio::{UtpStream, Watch};
 
 use super::channel::{self, Frame, Key, Reader, Writer};
 use super::files::{self, Busy, Part};
@@ -60,25 +62,28 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
         let how = if key.is_some() { "" } else { "; NOT encrypted, and anybody may send (--key FILE)" };
         eprintln!("lowtide utp recv: UDP {address}, into {}{how}", args.output.display());
     }
-    let (done, mut ended) = tokio::sync::mpsc::channel::<Result<Summary>>(16);
+    let (done, mut ended) = tokio::sync::mpsc::channel::<Ended>(16);
+    // Somebody came who speaks as we do, with the key if there is one.
+    let begun = Arc::new(AtomicBool::new(false));
     loop {
         tokio::select! {
             stream = listener.accept() => {
                 let stream = stream?;
-                let job = Job { root: args.output.clone(), overwrite: args.overwrite, json: args.json, key: key.clone() };
+                let job = Job { root: args.output.clone(), overwrite: args.overwrite, json: args.json, key: key.clone(), begun: Arc::clone(&begun) };
                 let done = done.clone();
                 tokio::spawn(async move {
                     let peer = stream.peer_addr();
-                    let summary = job.receive(stream).await;
+                    let (summary, stranger) = job.serve(stream).await;
                     // What it says of files has their names in it, which the sender chose.
                     let summary = summary.map_err(|e| anyhow!("{peer}: {}", printable(&format!("{e:#}"))));
                     // Nobody listens once the command ends.
-                    let _ = done.send(summary).await;
+                    let _ = done.send(Ended { summary, stranger }).await;
                 });
             }
-            Some(summary) = ended.recv() => {
+            Some(Ended { summary, stranger }) = ended.recv() => {
                 let summary = summary.and_then(|summary| summary.print(args.json));
-                if args.once {
+                // A stranger must not end what others are about.
+                if args.once && !(stranger && begun.load(Ordering::Relaxed)) {
                     drop(listener);
                     // The last acknowledgement is on its way.
                     let _ = tokio::time::timeout(Duration::from_millis(500), socket.close()).await;
@@ -92,18 +97,35 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     }
 }
 
+/// A connection that has ended, and whether the other end was none that could have sent anything.
+struct Ended {
+    summary: Result<Summary>,
+    stranger: bool,
+}
+
 /// One transfer.
 struct Job {
     root: PathBuf,
     overwrite: bool,
     json: bool,
     key: Option<Key>,
+    begun: Arc<AtomicBool>,
 }
 
 impl Job {
-    async fn receive(&self, stream: UtpStream) -> Result<Summary> {
+    /// How it went, and whether the other end was a stranger.
+    async fn serve(&self, stream: UtpStream) -> (Result<Summary>, bool) {
         let watch = stream.watch();
-        let (mut reader, mut writer) = channel::open(stream, self.key.as_ref(), false).await?;
+        match channel::open(stream, self.key.as_ref(), false).await {
+            Ok((reader, writer)) => {
+                self.begun.store(true, Ordering::Relaxed);
+                (self.receive(reader, writer, &watch).await, false)
+            }
+            Err(e) => (Err(e), true),
+        }
+    }
+
+    async fn receive(&self, mut reader: Reader<UtpStream>, mut writer: Writer<UtpStream>, watch: &Watch) -> Result<Summary> {
         let mut progress = Progress::new(None, self.json);
         let files = match self.transfer(&mut reader, &mut writer, &mut progress).await {
             Ok(files) => files,
