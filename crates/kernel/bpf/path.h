@@ -99,6 +99,14 @@ INLINE void path_congestion(struct path *p, u32 algorithm, const struct rx_repor
 	control_on_congestion(algorithm, &p->control, &e);
 }
 
+// A round trip that may have been a pause of the peer: at most twice the smoothed RTT of it counts, so that one pause moves that by an eighth, and
+// a rise that lasts is followed within some tens of samples. Only where the way back's filter knows the peer's clock: it takes a pause out of
+// the samples that a longer smoothed RTT lets pass.
+INLINE u64 path_risen(const struct path *p, u64 paused)
+{
+	return p->srtt + (lesser_u63(paused - lesser_u63(paused, p->srtt), p->srtt) >> 3) * p->way_back.known;
+}
+
 // One data segment arrived, or several. Sets the flow's window. The order of events: docs/algorithms/receiver.md.
 INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r, u64 now, const volatile struct group_config *config)
 {
@@ -115,6 +123,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	path_pause(p, algorithm, now);
 	flows_count(&p->flows, &f->epoch, p->srtt, now);
 	a.rtt = r->rtt;
+	p->srtt = path_risen(p, r->paused);
 	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
 		if (config->way_back)
@@ -149,6 +158,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	f->flow_window = path_flow_window(p, algorithm, f);
 	f->step = control_edge_step(algorithm, &p->control);
 	f->srtt = p->srtt;
+	f->way_back = config->way_back;
 }
 
 #endif

@@ -52,8 +52,10 @@ struct rx {
 	u64 segment;                       // how long one takes at the bottleneck, 0: unknown
 	u32 pair_end, pair_tsecr;          // where the last one ended, and what it echoed
 	u32 pending, pending_limited;
+	u64 resumed, pending_paused;       // when the last silence ended; rx_report.paused
 	struct rx_record last;             // the newest record; its slot in the ring is a line of memory of its own
 	u8 ws, timestamps, sending, receiving, hole, recovering, managed;
+	u8 way_back;                       // the path tells a server that stalls from a queue on the way back (way_back.h)
 	u8 whole;                          // nothing that permits data left before the first record
 	struct rx_record ring[RX_RECORDS];
 };
@@ -78,6 +80,7 @@ struct rx_in {
 struct rx_report {
 	u64 rtt, sent;                     // ns: the sample, and when the segment was permitted; RX_UNKNOWN
 	u64 there;                         // ns: the way of the data (way_back_since); RX_UNKNOWN: no sample, or no timestamps
+	u64 paused;                        // ns: an RTT, or how long the peer had nothing to send; 0: none
 	u32 got;                           // new bytes
 	u8 ignored;                        // old, or nothing that the peer may have sent: changes nothing
 	u8 lost, marked, ce;               // a loss or a CE mark that begins an episode; any CE mark
@@ -211,10 +214,15 @@ INLINE void rx_measure(struct rx *f, const struct rx_in *i, u32 head, u32 label,
 	if (age > RX_LABEL_NS)
 		return;
 	r->sent = i->now - age;
-	if (r->sent > f->sample_after && i->wire >= RX_SAMPLE_BYTES && i->wire >= f->largest - f->largest / 4) {
-		r->rtt = age;
-		r->there = way_back_since(i->now, i->tsval) | ((u64)f->timestamps - 1);
+	if (r->sent <= f->sample_after || i->wire < RX_SAMPLE_BYTES || i->wire < f->largest - f->largest / 4)
+		return;
+	if (r->sent <= f->resumed) {
+		if (f->way_back && f->timestamps && r->limited)
+			r->paused = age;
+		return;
 	}
+	r->rtt = age;
+	r->there = way_back_since(i->now, i->tsval) | ((u64)f->timestamps - 1);
 }
 
 // Whether the silence before this segment was ours: it was permitted after the last one had arrived. At a floor of one segment each waits for a
@@ -301,6 +309,7 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 
 	r->rtt = r->sent = r->there = RX_UNKNOWN;
 	r->got = 0;
+	r->paused = 0;
 	r->lost = r->marked = r->ce = r->retransmitted = r->limited = r->drained = 0;
 	r->ignored = not_before(i->rcv_nxt, end); // A spurious retransmission, or our ACK was lost: not a loss.
 	if (r->ignored)
@@ -317,7 +326,7 @@ INLINE void rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r)
 		f->recovering = 0;
 	// After a pause the first labels tell how long the peer had nothing to send.
 	if (f->last_data && i->now - f->last_data > 2 * f->srtt && f->srtt && !rx_was_held_back(f, i, head))
-		f->sample_after = i->now;
+		f->resumed = i->now;
 	r->retransmitted = rx_is_retransmission(f, i, label != head);
 	if (r->retransmitted) {
 		f->sample_after = i->now;
@@ -350,14 +359,17 @@ INLINE int rx_collect(struct rx *f, struct rx_report *r, u64 now, u64 interval)
 		f->pending_there = r->there;
 	}
 	f->pending_limited |= r->limited;
+	f->pending_paused = larger_u63(f->pending_paused, r->paused);
 	if (now - f->reported < interval && !r->lost && !r->marked)
 		return 0;
 	r->got = f->pending;
 	r->rtt = f->pending_rtt;
 	r->there = f->pending_there;
 	r->limited = f->pending_limited;
+	r->paused = f->pending_paused;
 	f->reported = now;
 	f->pending = f->pending_limited = 0;
+	f->pending_paused = 0;
 	f->pending_rtt = RX_UNKNOWN;
 	return 1;
 }

@@ -21,6 +21,46 @@ fn a_server_that_stalls_is_not_a_queue() {
     assert!(world.widest_segments() < 120.0, "{} segments", world.widest_segments());
 }
 
+/// Whose pauses are as long as many round trips, and whose bursts use the window: the smoothed RTT grows with them, the base and the queue do not.
+#[test]
+fn a_server_that_stalls_again_and_again_is_not_a_queue() {
+    for (burst, pause) in [(2, 60), (2, 300), (20, 120), (40, 500), (100, 1500)] {
+        let mut world = World::new(BUFFER);
+        for n in 0..30_000 / pause {
+            world.at(n * pause * MS, Event::Write(burst));
+        }
+        world.at(30_000 * MS, Event::Write(200_000));
+        world.run(30_000 * MS);
+        world.check();
+        assert!(world.widest_segments() < 120.0, "{} segments, {burst} each {pause} ms", world.widest_segments());
+        world.run(32_000 * MS);
+        world.forget();
+        let before = world.rcv_nxt;
+        world.run(60_000 * MS);
+        assert!(world.queued <= 2 * TARGET, "{} ms of queue after {burst} each {pause} ms", world.queued / MS);
+        let rate = f64::from(world.rcv_nxt - before) * 8.0 / 28.0 / 20e6;
+        assert!(rate > 0.8, "{rate} of the line after {burst} each {pause} ms");
+    }
+}
+
+/// An upload fills the way back while the window is small: each round trip is then a silence of many of the first ones, and none would give a
+/// sample. Here the line's is 20 ms, and 376 ms wait on the way back from the `rise`th on.
+#[test]
+fn a_round_trip_that_rises_for_good_is_no_pause() {
+    for rise in [30, 60, 90] {
+        let mut world = World::new(4 * BUFFER);
+        world.at(0, Event::Write(200_000));
+        world.run(rise * MS);
+        world.back = 376 * MS;
+        world.run(60_000 * MS);
+        let before = world.rcv_nxt;
+        world.run(80_000 * MS);
+        let rate = f64::from(world.rcv_nxt - before) * 8.0 / 20e6;
+        assert!(rate > 2.0, "{rate} of 20 Mbit/s, {} segments, from {rise} ms on", world.path.window() / f64::from(MSS));
+        world.check();
+    }
+}
+
 #[test]
 fn an_answer_that_takes_time_to_think_of_is_not_a_queue() {
     for thinks in [0, 5, 40, 150] {

@@ -339,6 +339,7 @@ impl Stream {
             && ours.rtt == ns(report.rtt.map(Span::nanos))
             && ours.sent == ns(report.sent.map(Time::nanos))
             && ours.there == report.there.map_or(UNKNOWN, i64::cast_unsigned)
+            && ours.paused == report.paused.nanos()
             && u64::from(ours.got) == report.got
             && (ours.lost, ours.marked, ours.limited, ours.drained) == (report.lost, report.marked, report.limited, report.drained);
         if !same {

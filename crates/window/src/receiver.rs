@@ -60,6 +60,8 @@ pub struct Report {
     pub sent: u64,
     /// The way of the data in ns, its zero the difference of the clocks; [`UNKNOWN`]: no sample, or no timestamps.
     pub there: u64,
+    /// ns: an RTT, or how long the peer had nothing to send; 0: none.
+    pub paused: u64,
     /// New bytes.
     pub got: u32,
     /// Old, or nothing that the peer may have sent: it changed nothing.

@@ -39,6 +39,8 @@ pub struct Report {
     pub sent: Option<Time>,
     /// Of the sample, the way of the data in ns, its zero the difference of the clocks; none without timestamps.
     pub there: Option<i64>,
+    /// An RTT, or how long the peer had nothing to send; only where the way back is left out.
+    pub paused: Span,
     /// New bytes.
     pub got: u64,
     /// A loss that begins an episode.
@@ -74,6 +76,8 @@ pub struct Flow {
     hole: Option<Time>,
     recover: Option<u64>,
     samples_after: Time,
+    /// When the last silence ended.
+    resumed: Time,
     last_data: Option<Time>,
     pair: Option<(u64, u32)>,
     pub(super) segment_time: Span,
@@ -85,11 +89,13 @@ pub struct Flow {
     pub(super) slowdown: u32,
     /// By how much more than what has arrived the edge may move on one acknowledgement, where the control says so; then also across holes.
     pub(super) step: Option<u64>,
+    /// The group tells a server that stalls from a queue on the way back.
+    pub(super) way_back: bool,
     /// New bytes since the last acknowledgement left, and in all, as a position.
     arrived: u64,
     received: Option<u64>,
     reported: Option<Time>,
-    pending: (u64, Option<(Span, Option<i64>)>, bool),
+    pending: (u64, Option<(Span, Option<i64>)>, bool, Span),
 }
 
 impl Flow {
@@ -112,6 +118,7 @@ impl Flow {
             hole: None,
             recover: None,
             samples_after: now,
+            resumed: now,
             last_data: None,
             pair: None,
             segment_time: Span::ZERO,
@@ -120,10 +127,11 @@ impl Flow {
             epoch: 0,
             slowdown: 0,
             step: None,
+            way_back: false,
             arrived: 0,
             received: None,
             reported: None,
-            pending: (0, None, false),
+            pending: (0, None, false, Span::ZERO),
         }
     }
 
@@ -223,7 +231,7 @@ impl Flow {
         self.mss = self.mss.max(self.largest);
         self.recover = self.recover.filter(|recover| expected < *recover);
         if self.srtt > Span::ZERO && self.last_data.is_some_and(|at| now.since(at) > self.srtt * 2) && !self.was_held_back(end, now) {
-            self.samples_after = now;
+            self.resumed = now;
         }
         let mut report = Report { ce: segment.ce && (!self.timestamps || echoed.is_some()), ..Report::default() };
         let retransmitted = self.is_retransmission(now, start, tsval, echoed.is_some());
@@ -291,7 +299,14 @@ impl Flow {
         let sent = segment.now - age;
         report.sent = Some(sent);
         let wire = u64::from(segment.wire);
-        if sent > self.samples_after && wire >= SAMPLE_BYTES && wire >= self.largest - self.largest / 4 {
+        if sent <= self.samples_after || wire < SAMPLE_BYTES || wire < self.largest - self.largest / 4 {
+            return;
+        }
+        if sent <= self.resumed {
+            if self.way_back && self.timestamps && report.limited {
+                report.paused = age;
+            }
+        } else {
             report.rtt = match self.rule {
                 RttRule::Edge => Some(age),
                 RttRule::FirstEcho => echoed.and_then(|index| self.first_echo(index, segment)),
@@ -347,17 +362,19 @@ impl Flow {
 
     /// Adds to what is pending; gives all of it if a report is due: after `interval`, at once with a loss or a mark.
     pub(super) fn collect(&mut self, mut report: Report, now: Time, interval: Span) -> Option<Report> {
-        let (got, rtt, limited) = &mut self.pending; // Of the samples the least counts.
+        let (got, rtt, limited, paused) = &mut self.pending; // Of the samples the least counts.
         *got += report.got;
         if let Some(new) = report.rtt.filter(|new| rtt.is_none_or(|(least, _)| *new < least)) {
             *rtt = Some((new, report.there));
         }
         *limited |= report.limited;
+        *paused = report.paused.max(*paused);
         if self.reported.is_some_and(|at| now.since(at) < interval) && !report.lost && !report.marked {
             return None;
         }
-        let (got, sample, limited) = std::mem::take(&mut self.pending);
-        (report.got, report.rtt, report.there, report.limited) = (got, sample.map(|s| s.0), sample.and_then(|s| s.1), limited);
+        let (got, sample, limited, paused) = std::mem::take(&mut self.pending);
+        (report.got, report.rtt, report.there) = (got, sample.map(|s| s.0), sample.and_then(|s| s.1));
+        (report.limited, report.paused) = (limited, paused);
         self.reported = Some(now);
         Some(report)
     }

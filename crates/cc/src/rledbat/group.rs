@@ -101,6 +101,7 @@ impl Group {
         }
         self.notice_pause(now);
         self.count(flow, now);
+        self.follow(report.paused);
         if let Some(rtt) = report.rtt {
             self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
         }
@@ -138,7 +139,17 @@ impl Group {
         flow.window = (self.control.cwnd() / u64::from(self.flows())).max(flow.mss);
         flow.srtt = self.srtt;
         flow.step = self.control.edge_step();
+        flow.way_back = self.way_back.is_some();
         true
+    }
+
+    /// A round trip that may have been a pause of the peer: at most twice the smoothed RTT of it counts, so that one pause moves that by an
+    /// eighth, and a rise that lasts is followed within some tens of samples. Only where the filter knows the peer's clock: it takes a pause
+    /// out of the samples that a longer smoothed RTT lets pass.
+    fn follow(&mut self, paused: Span) {
+        if self.way_back.as_ref().is_some_and(WayBack::knows_the_clock) {
+            self.srtt = self.srtt + (paused - paused.min(self.srtt)).min(self.srtt) / 8;
+        }
     }
 
     fn queue_on_the_way_back(&mut self, now: Time, rtt: Span, there: Option<i64>) -> Span {

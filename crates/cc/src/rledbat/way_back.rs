@@ -106,6 +106,11 @@ impl WayBack {
         Span::from_nanos((back - TICK - self.stale * DRIFT).max(0) as u64)
     }
 
+    /// Whether there is a least of both ways to compare with.
+    pub fn knows_the_clock(&self) -> bool {
+        self.base.is_some()
+    }
+
     fn begin_minute(&mut self, now: Time) {
         (self.minute_end, self.fell, self.least) = (now + MINUTE, 0, None);
     }

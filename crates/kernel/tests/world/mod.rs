@@ -62,6 +62,8 @@ pub struct World {
     edge: u32,
     echo: u32,
     line_free: u64,
+    /// How long ACKs wait on the way back, in ns; it may only rise.
+    pub back: u64,
     /// The largest since `forget`: the line's queue, the queue the path believes in, the path's window.
     pub queued: u64,
     pub believed: u64,
@@ -94,6 +96,7 @@ impl World {
             edge: 0,
             echo: 0,
             line_free: 0,
+            back: 0,
             queued: 0,
             believed: 0,
             widest: 0.0,
@@ -191,7 +194,7 @@ impl World {
         let field = if self.seen { self.flow.send(&out) } else { own };
         assert!(field > 0 || own == 0, "a zero window that the kernel did not want");
         assert!(field <= own, "a window above the kernel's");
-        self.at(now + ONE_WAY, Event::Ack(ack, ack + (u32::from(field) << SCALE), tsval));
+        self.at(now + ONE_WAY + self.back, Event::Ack(ack, ack + (u32::from(field) << SCALE), tsval));
     }
 
     fn release(&mut self, now: u64) {
