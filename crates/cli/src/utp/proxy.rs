@@ -36,9 +36,12 @@ pub struct Args {
 
 /// Which of the two is uTP.
 enum Entrance {
-    Tcp(TcpListener, UtpSocket),
+    Tcp(TcpListener, Arc<[Way]>),
     Utp(UtpListener),
 }
+
+/// An address of the uTP side, and a port to connect to it from.
+type Way = (SocketAddr, UtpSocket);
 
 /// `text` without what says the protocol, and whether it says uTP.
 fn protocol(text: &str, otherwise_utp: bool) -> (&str, bool) {
@@ -55,7 +58,9 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     if from_utp == to_utp {
         bail!("{} to {}: one of them is TCP and the other uTP (tcp: and utp: say which)", args.listen, args.connect);
     }
-    let (listen, connect) = (resolve(listen)?[0], resolve(connect)?[0]);
+    let listen = resolve(listen)?[0];
+    // Of localhost's addresses, say, a service may have one only.
+    let to: Arc<[SocketAddr]> = resolve(connect)?.into();
     let key = Arc::new(args.common.key()?);
     // Each connection is a TCP socket, and a shell's limit is 1024.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
@@ -67,7 +72,7 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     } else {
         let listener = TcpListener::bind(listen).await.with_context(|| format!("TCP {listen}"))?;
         let address = listener.local_addr()?;
-        (Entrance::Tcp(listener, args.common.bind_for(connect)?), address)
+        (Entrance::Tcp(listener, ways(&args.common, &to)?), address)
     };
     if args.json {
         stdout::line(serde_json::json!({ "listening": address.to_string(), "encrypted": key.is_some() }))?;
@@ -77,7 +82,8 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     }
     let json = args.json;
     loop {
-        let Some((peer, work)) = next(&mut entrance, connect, &key).await else { continue };
+        let Some((peer, work)) = next(&mut entrance, &to, &key).await else { continue };
+        let connect = args.connect.clone();
         tokio::spawn(async move {
             let result = work.await.with_context(|| format!("{peer} to {connect}"));
             let printed = match result {
@@ -98,21 +104,21 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
 type Work = std::pin::Pin<Box<dyn Future<Output = Result<(u64, u64)>> + Send>>;
 
 /// The next connection: from where, and what is to be done with it. None if accepting failed, as it does without file descriptors.
-async fn next(entrance: &mut Entrance, to: SocketAddr, key: &Arc<Option<Key>>) -> Option<(SocketAddr, Work)> {
-    let key = Arc::clone(key);
+async fn next(entrance: &mut Entrance, to: &Arc<[SocketAddr]>, key: &Arc<Option<Key>>) -> Option<(SocketAddr, Work)> {
+    let (to, key) = (Arc::clone(to), Arc::clone(key));
     match entrance {
-        Entrance::Tcp(listener, socket) => {
+        Entrance::Tcp(listener, ways) => {
             let Ok((tcp, peer)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 return None;
             };
-            let socket = socket.clone();
+            let ways = Arc::clone(ways);
             let work = async move {
-                match socket.connect(to).await {
+                match connect_utp(&ways).await {
                     Ok(utp) => forward(tcp, utp, key.as_ref().as_ref(), true).await,
                     Err(e) => {
                         tcp.set_zero_linger()?;
-                        Err(e.into())
+                        Err(e)
                     }
                 }
             };
@@ -122,7 +128,7 @@ async fn next(entrance: &mut Entrance, to: SocketAddr, key: &Arc<Option<Key>>) -
             let utp = listener.accept().await.ok()?;
             let peer = utp.peer_addr();
             let work = async move {
-                match TcpStream::connect(to).await {
+                match TcpStream::connect(&*to).await {
                     Ok(tcp) => forward(tcp, utp, key.as_ref().as_ref(), false).await,
                     Err(e) => {
                         utp.abort();
@@ -133,6 +139,27 @@ async fn next(entrance: &mut Entrance, to: SocketAddr, key: &Arc<Option<Key>>) -
             Some((peer, Box::pin(work)))
         }
     }
+}
+
+/// Ports to connect to `addresses` from. A host may lack one of the families.
+fn ways(common: &Common, addresses: &[SocketAddr]) -> Result<Arc<[Way]>> {
+    let bound: Vec<_> = addresses.iter().map(|&to| anyhow::Ok((to, common.bind_for(to)?))).collect();
+    if bound.iter().all(Result::is_err) {
+        return bound.into_iter().collect();
+    }
+    Ok(bound.into_iter().flatten().collect())
+}
+
+/// A connection over the first way that leads somewhere.
+async fn connect_utp(ways: &[Way]) -> Result<UtpStream> {
+    let mut failed = None;
+    for (to, socket) in ways {
+        match socket.connect(*to).await {
+            Ok(stream) => return Ok(stream),
+            Err(e) => failed = Some(format!("{to}: {e}")),
+        }
+    }
+    bail!("{}", failed.unwrap_or_default())
 }
 
 /// Both directions, each to its end; bytes from TCP and to it. When one fails both ends are reset: neither side may take what was cut off
@@ -198,4 +225,37 @@ async fn back(reader: &mut Reader<UtpStream>, to: &mut WriteHalf<'_>) -> Result<
     }
     to.shutdown().await?;
     Ok(moved)
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_utp_tokio::Options;
+
+    use super::*;
+
+    fn any() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    }
+
+    /// A name with two addresses, at the first of which nobody listens.
+    #[tokio::test]
+    async fn an_address_where_nobody_listens_is_not_the_last_word() {
+        let mut listener = UtpListener::bind(any(), Options::default()).expect("loopback");
+        let there = listener.socket().local_addr().expect("bound");
+        let nobody = std::net::UdpSocket::bind(any()).and_then(|socket| socket.local_addr()).expect("loopback");
+        let ways = [nobody, there].map(|to| (to, UtpSocket::bind(any(), Options::default()).expect("loopback")));
+        let (stream, _) = tokio::join!(connect_utp(&ways), listener.accept());
+        assert_eq!(stream.expect("the second").peer_addr(), there);
+        let error = connect_utp(&ways[..1]).await.expect_err("nobody").to_string();
+        assert!(error.contains(&nobody.to_string()), "{error}");
+
+        let server = TcpListener::bind(any()).await.expect("loopback");
+        let nobody = TcpListener::bind(any()).await.and_then(|closed| closed.local_addr()).expect("loopback");
+        let to: Arc<[SocketAddr]> = [nobody, server.local_addr().expect("bound")].into();
+        let mut entrance = Entrance::Utp(listener);
+        let near = ways[1].1.connect(there);
+        let ((_, work), _near) = tokio::join!(async { next(&mut entrance, &to, &Arc::new(None)).await.expect("accepted") }, near);
+        tokio::spawn(work);
+        tokio::time::timeout(std::time::Duration::from_secs(5), server.accept()).await.expect("in time").expect("connected");
+    }
 }
