@@ -354,6 +354,19 @@ fn a_proxy_is_not_held_to_the_shells_limit_of_open_files() {
 }
 
 #[test]
+fn what_a_proxy_with_a_key_leads_to_sees_nobody_without_it() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    server.set_nonblocking(true).expect("a socket");
+    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let far = Listening::start(&["proxy", "utp:127.0.0.1:0", &address, "--key", key.to_str().expect("a name")]);
+    assert!(!send(&key, &far.address, &[]).status.success(), "it has no key");
+    assert_eq!(server.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
 fn a_connection_to_nobody_is_reset_before_a_proxy() {
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
     let folder = tempfile::tempdir().expect("a folder");

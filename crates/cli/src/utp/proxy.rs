@@ -115,7 +115,14 @@ async fn next(entrance: &mut Entrance, to: &Arc<[SocketAddr]>, key: &Arc<Option<
             let ways = Arc::clone(ways);
             let work = async move {
                 match connect_utp(&ways).await {
-                    Ok(utp) => forward(tcp, utp, key.as_ref().as_ref(), true).await,
+                    Ok(utp) => match greet(utp, key.as_ref().as_ref(), true).await {
+                        Ok(side) => forward(tcp, side).await,
+                        Err(e) => {
+                            // The other end misses the first word, and takes that for no end either.
+                            tcp.set_zero_linger()?;
+                            Err(e)
+                        }
+                    },
                     Err(e) => {
                         tcp.set_zero_linger()?;
                         Err(e)
@@ -128,10 +135,12 @@ async fn next(entrance: &mut Entrance, to: &Arc<[SocketAddr]>, key: &Arc<Option<
             let utp = listener.accept().await.ok()?;
             let peer = utp.peer_addr();
             let work = async move {
+                // What is behind the key sees nobody who has none.
+                let side = greet(utp, key.as_ref().as_ref(), false).await?;
                 match TcpStream::connect(&*to).await {
-                    Ok(tcp) => forward(tcp, utp, key.as_ref().as_ref(), false).await,
+                    Ok(tcp) => forward(tcp, side).await,
                     Err(e) => {
-                        utp.abort();
+                        side.stream().abort();
                         Err(e.into())
                     }
                 }
@@ -162,20 +171,34 @@ async fn connect_utp(ways: &[Way]) -> Result<UtpStream> {
     bail!("{}", failed.unwrap_or_default())
 }
 
+/// The uTP side of a connection, once both ends have said who they are.
+enum Side {
+    Clear(UtpStream),
+    Sealed(Reader<UtpStream>, Writer<UtpStream>),
+}
+
+impl Side {
+    fn stream(self) -> UtpStream {
+        match self {
+            Side::Clear(utp) => utp,
+            Side::Sealed(reader, writer) => reader.reunite(writer),
+        }
+    }
+}
+
+async fn greet(utp: UtpStream, key: Option<&Key>, first: bool) -> Result<Side> {
+    let Some(key) = key else { return Ok(Side::Clear(utp)) };
+    let (reader, writer) = channel::open(utp, Some(key), first).await?;
+    Ok(Side::Sealed(reader, writer))
+}
+
 /// Both directions, each to its end; bytes from TCP and to it. When one fails both ends are reset: neither side may take what was cut off
 /// for an end.
-async fn forward(mut tcp: TcpStream, utp: UtpStream, key: Option<&Key>, first: bool) -> Result<(u64, u64)> {
+async fn forward(mut tcp: TcpStream, side: Side) -> Result<(u64, u64)> {
     tcp.set_nodelay(true)?;
-    let (utp, result) = match key {
-        None => in_the_clear(&mut tcp, utp).await,
-        Some(key) => match sealed(&mut tcp, utp, key, first).await {
-            Ok(ended) => ended,
-            Err(e) => {
-                // The other end misses the first word, and takes that for no end either.
-                tcp.set_zero_linger()?;
-                return Err(e);
-            }
-        },
+    let (utp, result) = match side {
+        Side::Clear(utp) => in_the_clear(&mut tcp, utp).await,
+        Side::Sealed(reader, writer) => sealed(&mut tcp, reader, writer).await,
     };
     if result.is_err() {
         tcp.set_zero_linger()?;
@@ -189,11 +212,10 @@ async fn in_the_clear(tcp: &mut TcpStream, mut utp: UtpStream) -> (UtpStream, Re
     (utp, moved.map_err(Into::into))
 }
 
-async fn sealed(tcp: &mut TcpStream, utp: UtpStream, key: &Key, first: bool) -> Result<(UtpStream, Result<(u64, u64)>)> {
-    let (mut reader, mut writer) = channel::open(utp, Some(key), first).await?;
+async fn sealed(tcp: &mut TcpStream, mut reader: Reader<UtpStream>, mut writer: Writer<UtpStream>) -> (UtpStream, Result<(u64, u64)>) {
     let (mut from, mut to) = tcp.split();
     let moved = tokio::try_join!(outwards(&mut from, &mut writer), back(&mut reader, &mut to));
-    Ok((reader.reunite(writer), moved))
+    (reader.reunite(writer), moved)
 }
 
 async fn outwards(from: &mut ReadHalf<'_>, writer: &mut Writer<UtpStream>) -> Result<u64> {
