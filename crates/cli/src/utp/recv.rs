@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Parser;
 use lowtide_units::Span;
 use lowtide_utp_tokio::{UtpStream, Watch};
+use tokio::sync::Semaphore;
 
 use super::channel::{self, Frame, Key, Reader, Writer};
 use super::files::{self, Busy, Part};
@@ -23,6 +24,10 @@ const SILENCE: Span = Span::from_secs(5);
 /// How often, and how far apart, a file is looked at that somebody else is sending: for as long as it takes to give up a sender, and more.
 const PATIENCE: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(250);
+/// So many transfers at once: each may take a message of 64 MiB before anything is known of it.
+const PLACES: usize = 16;
+/// A sender that has greeted and then is silent for so long has nothing to offer.
+const OFFER: Duration = Duration::from_secs(30);
 
 /// Receive what `lowtide utp send` sends, until Ctrl-C.
 ///
@@ -65,11 +70,20 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     let (done, mut ended) = tokio::sync::mpsc::channel::<Ended>(16);
     // Somebody came who speaks as we do, with the key if there is one.
     let begun = Arc::new(AtomicBool::new(false));
+    let places = Arc::new(Semaphore::new(PLACES));
     loop {
         tokio::select! {
             stream = listener.accept() => {
                 let stream = stream?;
-                let job = Job { root: args.output.clone(), overwrite: args.overwrite, json: args.json, key: key.clone(), begun: Arc::clone(&begun) };
+                let job = Job {
+                    root: args.output.clone(),
+                    overwrite: args.overwrite,
+                    json: args.json,
+                    key: key.clone(),
+                    begun: Arc::clone(&begun),
+                    places: Arc::clone(&places),
+                    patience: OFFER,
+                };
                 let done = done.clone();
                 tokio::spawn(async move {
                     let peer = stream.peer_addr();
@@ -110,6 +124,10 @@ struct Job {
     json: bool,
     key: Option<Key>,
     begun: Arc<AtomicBool>,
+    /// One a transfer.
+    places: Arc<Semaphore>,
+    /// For the offer.
+    patience: Duration,
 }
 
 impl Job {
@@ -126,6 +144,10 @@ impl Job {
     }
 
     async fn receive(&self, mut reader: Reader<UtpStream>, mut writer: Writer<UtpStream>, watch: &Watch) -> Result<Summary> {
+        let Ok(_place) = self.places.try_acquire() else {
+            writer.fail(format!("{PLACES} transfers are under way here, which is as many as may be; try again later")).await;
+            bail!("{PLACES} transfers are under way; one more was refused");
+        };
         let mut progress = Progress::new(None, self.json);
         let files = match self.transfer(&mut reader, &mut writer, &mut progress).await {
             Ok(files) => files,
@@ -157,7 +179,8 @@ impl Job {
         writer: &mut Writer<UtpStream>,
         progress: &mut Progress,
     ) -> Result<Vec<Moved>> {
-        let Message::Offer(offered) = reader.message().await? else { bail!("the other end offered nothing") };
+        let offer = tokio::time::timeout(self.patience, reader.message());
+        let Message::Offer(offered) = offer.await.context("the other end is silent")?? else { bail!("the other end offered nothing") };
         let wanted = self.have(&offered).await?;
         writer.message(&Message::Want(wanted)).await?;
         let mut moved = Vec::new();
@@ -200,5 +223,44 @@ impl Job {
                 looked => return looked,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A receiver with so many places, and what it tells a sender that greets and then says nothing.
+    async fn told(places: usize) -> Result<(String, String)> {
+        let dir = tempfile::tempdir()?;
+        let job = Job {
+            root: dir.path().to_owned(),
+            overwrite: false,
+            json: true,
+            key: None,
+            begun: Arc::default(),
+            places: Arc::new(Semaphore::new(places)),
+            patience: Duration::from_millis(50),
+        };
+        let here = lowtide_utp_tokio::UtpSocket::bind("127.0.0.1:0".parse()?, lowtide_utp_tokio::Options::default())?;
+        let mut listener = here.listen();
+        let there = lowtide_utp_tokio::UtpSocket::bind("127.0.0.1:0".parse()?, lowtide_utp_tokio::Options::default())?;
+        let serve = async { job.serve(listener.accept().await?).await.0.map(drop) };
+        let greet = async {
+            let (mut reader, _writer) = channel::open(there.connect(here.local_addr()?).await?, None, true).await?;
+            reader.message().await.map(drop)
+        };
+        let (served, greeted) = tokio::join!(serve, greet);
+        let words = |result: Result<()>| result.map_or_else(|e| format!("{e:#}"), |()| "nothing".to_owned());
+        Ok((words(served), words(greeted)))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_sender_that_is_silent_or_one_too_many_is_told_and_let_go() -> Result<()> {
+        let (here, there) = told(1).await?;
+        assert!(here.contains("silent") && there.contains("silent"), "{here}; {there}");
+        let (here, there) = told(0).await?;
+        assert!(here.contains("refused") && there.contains("try again later"), "{here}; {there}");
+        Ok(())
     }
 }
