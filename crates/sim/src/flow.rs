@@ -1,10 +1,10 @@
 //! A flow: its application, its two endpoints, and what is measured of it. Knows no links.
 
 mod control;
+mod stats;
 mod timer;
 
 use lowtide_cc::{ParamError, Params, Start, rledbat};
-use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
 use crate::endpoint::{ReceivingEnd, SenderStats, SendingEnd};
@@ -12,6 +12,7 @@ use crate::packet::{Kind, Packet, UDP_HEADER};
 use crate::stacks::{Stack, Wire};
 use crate::utp::UtpEnd;
 use crate::window_limiter::WindowLimiter;
+pub use stats::FlowStats;
 pub use timer::Timer;
 
 /// Bytes of a SYN or SYN-ACK with its options.
@@ -79,47 +80,6 @@ pub struct FlowSpec {
     pub initial_window: Option<u64>,
     /// Seed of whatever the algorithm draws.
     pub seed: u64,
-}
-
-/// What is measured of a flow.
-#[derive(Clone, Debug, Default)]
-pub struct FlowStats {
-    /// RTT samples.
-    pub rtt: Histogram,
-    /// The last of them.
-    pub last_rtt: Option<Span>,
-    /// Packets dropped on the way.
-    pub drops: u64,
-    /// Time its packets have waited in queues that flows share, summed, and over how many of them.
-    pub waited: (Span, u64),
-    /// In-order payload bytes when the measurement began.
-    pub delivered_before: u64,
-    /// Segments sent again when the measurement began.
-    pub retransmits_before: u64,
-    /// When everything was acknowledged.
-    pub completed: Option<Time>,
-    /// Smoothed difference of successive transit times (RFC 3550 §6.4.1), ns.
-    pub jitter: f64,
-    last_transit: Option<i64>,
-    /// Datagram bytes received, and their delays.
-    pub datagram_bytes: u64,
-    /// Payload bytes in order, kept when the endpoints are gone.
-    pub delivered: u64,
-    /// Counters of the sender, kept likewise.
-    pub sender: SenderStats,
-}
-
-impl FlowStats {
-    /// One of its packets has waited so long in a queue that flows share.
-    #[inline]
-    pub fn add_wait(&mut self, wait: Span) {
-        self.waited = (self.waited.0 + wait, self.waited.1 + 1);
-    }
-
-    /// One-way delay of the datagram that arrived last.
-    pub fn last_transit(&self) -> Option<Span> {
-        self.last_transit.map(|ns| Span::from_nanos(ns as u64))
-    }
 }
 
 /// A flow while it runs.
@@ -360,14 +320,7 @@ impl Flow {
         self.stats.datagram_bytes += u64::from(packet.size - UDP_HEADER);
         let transit = now.since(packet.sent);
         self.stats.rtt.add(transit);
-        self.transit(transit.nanos() as i64);
-    }
-
-    fn transit(&mut self, transit: i64) {
-        if let Some(last) = self.stats.last_transit {
-            self.stats.jitter += ((transit - last).abs() as f64 - self.stats.jitter) / 16.0;
-        }
-        self.stats.last_transit = Some(transit);
+        self.stats.add_transit(transit);
     }
 
     /// The transfer may be complete: then its endpoints go.
