@@ -2,17 +2,15 @@
 //! sysctl, `ip route … congctl` and TCP_CONGESTION. Knows no group.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use libbpf_rs::Iter;
 use lowtide_window::Profile;
 
 use crate::interfaces::inside;
-use crate::load;
+use crate::open_sockets::sockets;
 use crate::probe::has_control_links;
 use crate::send_load;
 use crate::send_wire::{self, Settings};
@@ -150,11 +148,7 @@ impl Known {
                 continue;
             }
             seen.push(meta.ino());
-            inside(&namespace, || -> Result<()> {
-                let link = load::program(&object, "users")?.attach()?;
-                Iter::new(&link)?.read_to_end(&mut bytes)?;
-                Ok(())
-            })??;
+            bytes.extend(inside(&namespace, || sockets(&object, "users"))??);
         }
         Ok(send_wire::snapshots(&bytes, wire::monotonic_now()).into_iter().map(|s| (s.local, s.remote)).collect())
     }
