@@ -13,7 +13,7 @@ pub struct Beside {
 
 /// A control that an imitated host runs.
 pub trait Replica: Controller {
-    /// Instead of [`Controller::on_ack`], which is what it is for those whom nothing beside concerns.
+    /// The host calls this instead of [`Controller::on_ack`]. A control that uses nothing of `beside` need not define it.
     fn on_ack_beside(&mut self, ack: &Ack, _beside: &Beside) {
         self.on_ack(ack);
     }

@@ -8,7 +8,7 @@ use crate::controller::{Controller, Start};
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 use crate::params::{ParamError, Params, require};
 
-/// Parameters; the defaults are RFC 6297's description, completed as the spec sheet recommends (G.1).
+/// Parameters; the defaults are RFC 6297's description (§4.1), and where it names no number those of Linux's `tcp_lp.c`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -123,7 +123,8 @@ impl TcpLp {
         self.inferring = true;
     }
 
-    /// An early indication halves the window, another one in the inference phase leaves one segment (RFC 6297 §4.1). True if the window is not to grow on this acknowledgement.
+    /// An early indication halves the window, another one in the inference phase leaves one segment (RFC 6297 §4.1). True if the window is
+    /// not to grow on this acknowledgement.
     fn withdraw(&mut self, ack: &Ack) -> bool {
         let rtt = ack.rtt.unwrap_or(ack.srtt);
         let indicated = self.early_indication(ack);

@@ -2,7 +2,8 @@
 //! [--receiver SERVER] [--params TOML] [--host-jitter US]`.
 //!
 //! Prints of each row whose name holds all WORDS the mean and the range over seeds against its bound. `--params 'without = ["drain"]'` leaves a
-//! mechanism out, `--host-jitter 100` holds each packet in its host by 0 to 100 µs (as `lowtide bench scavenger` does), `--receiver cubic` measures the form of a receive window on downloads from such a server, `--trace` prints the changes of state of the first run instead.
+//! mechanism out, `--host-jitter 100` holds each packet in its host by 0 to 100 µs (as `lowtide bench scavenger` does), `--receiver cubic`
+//! measures the form of a receive window on downloads from such a server, `--trace` prints the changes of state of the first run instead.
 #![expect(clippy::print_stdout, reason = "an example prints what it shows")]
 
 mod rows;

@@ -5,7 +5,7 @@ use lowtide_units::{Span, Time};
 
 /// Acknowledgements that leave at once after a duplicate arrived, at the start and after a pause (Linux `TCP_MAX_QUICKACKS`).
 pub const MOST: u32 = 16;
-/// The least floor of a retransmission timeout above the RTT (`TCP_RTO_MIN`).
+/// A retransmission timeout is at least this much above the RTT (`TCP_RTO_MIN`).
 const RTO_MIN: Span = Span::from_millis(200);
 
 /// The state of one receiver's.
