@@ -153,7 +153,7 @@ impl Group {
     }
 
     fn queue_on_the_way_back(&mut self, now: Time, rtt: Span, there: Option<i64>) -> Span {
-        self.way_back.as_mut().zip(there).map_or(Span::ZERO, |(way_back, there)| way_back.queue(now, rtt, there))
+        self.way_back.as_mut().map_or(Span::ZERO, |way_back| way_back.queue(now, rtt, there))
     }
 
     fn notice_pause(&mut self, now: Time) {

@@ -60,10 +60,11 @@ pub struct WayBack {
 }
 
 impl WayBack {
-    /// A round trip of `rtt` whose way there took `there` ns: so much of it is a queue on the way back, never more than the round trip is
-    /// above the least.
-    pub fn queue(&mut self, now: Time, rtt: Span, there: i64) -> Span {
+    /// A round trip of `rtt` whose way there took `there` ns, if that is known: so much of it is a queue on the way back, never more than the
+    /// round trip is above the least.
+    pub fn queue(&mut self, now: Time, rtt: Span, there: Option<i64>) -> Span {
         self.end_minute(now);
+        let Some(there) = there else { return Span::ZERO };
         let rtt = rtt.nanos() as i64;
         if let Some(base) = &mut self.base {
             let later = there - base.there;

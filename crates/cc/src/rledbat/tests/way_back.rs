@@ -30,7 +30,7 @@ impl Ways {
         let left = at - THERE - there;
         let tsval = ((left / MS * self.rate + self.offset).floor() as i64) as u32;
         let (now, rtt) = (Time::from_nanos(at as u64), Span::from_nanos((THERE + there + BACK + back) as u64));
-        let queue = self.filter.queue(now, rtt, since(now, tsval));
+        let queue = self.filter.queue(now, rtt, Some(since(now, tsval)));
         assert!(queue <= rtt);
         (rtt - queue).nanos() as f64 - THERE - BACK
     }
