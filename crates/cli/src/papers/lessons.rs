@@ -50,8 +50,11 @@ fn cell(outcomes: &[&Outcome], conclusion: &Conclusion, profile: Profile) -> Cel
     };
     let fragile = with(&|v| v.fragility(profile).is_some_and(|f| f.is_fragile()));
     let list = |head: &str, some: &[(&Outcome, &Verdict)]| {
-        let link =
-            |(o, v): &(&Outcome, &Verdict)| Cell::Link(o.experiment.id.clone(), format!("{}\u{a0}{}", o.experiment.figure(), v.claim.id));
+        let link = |(o, v): &(&Outcome, &Verdict)| {
+            let claim = format!("{}\u{a0}{}", o.experiment.figure(), v.claim.id);
+            // What was not run has no section of its own.
+            if o.extent.is_some() { Cell::Link(o.experiment.id.clone(), claim) } else { Cell::Text(claim) }
+        };
         Cell::Words([Cell::Text(head.to_owned())].into_iter().chain(some.iter().map(link)).collect())
     };
     let lists = [("not met:", not), ("fragile:", fragile), ("undecided:", if all == 0 { Vec::new() } else { open })];

@@ -44,7 +44,8 @@ impl Dots {
     pub fn svg(&self) -> String {
         let values = self.series.iter().flat_map(|s| s.points.iter().flat_map(|p| [p.1, p.2, p.3]));
         let axis = Axis::around(values, true, 6.0);
-        let bottom = TOP + ROW * self.rows.len() as f64;
+        // A drawing of one row would be a line on a phone.
+        let bottom = TOP + ROW * self.rows.len().max(2) as f64;
         let at = |value: f64| LEFT + axis.at(value) * (WIDTH - LEFT - RIGHT);
         let height = bottom + BOTTOM;
         let mut svg = format!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(&self.title));
