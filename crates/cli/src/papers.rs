@@ -55,7 +55,7 @@ enum Action {
     List,
     /// Run experiments (all, PAPER or PAPER/FIGURE) and write the report.
     Run(Run),
-    /// Run them again with other seeds and with changes of one per cent: which verdicts hang on that.
+    /// Run what their verdicts hang on again, with other seeds and with changes of one per cent: which of them stand.
     Fragile(Fragile),
     /// Write the report of the results that are there.
     Report,
@@ -95,9 +95,12 @@ struct Fragile {
     /// The points of the quick set only.
     #[arg(long)]
     quick: bool,
-    /// Record what they say beside the experiments, for every report to show.
+    /// Record what they say beside the experiments, for every report to show; after each figure, so that nothing is lost.
     #[arg(long)]
     record: bool,
+    /// Only the verdicts of which no rerun is kept yet.
+    #[arg(long)]
+    left: bool,
     /// Simulations at a time; the machine's cores if absent.
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     jobs: Option<usize>,
@@ -138,10 +141,8 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         Action::Fragile(wanted) => {
             let experiments = experiment::load_all(&args.experiments, &wanted.which)?;
             let extent = if wanted.quick { Extent::Quick } else { Extent::Full };
-            fragile::run(&folders, &experiments, &wanted.which, extent, wanted.jobs)?;
-            if wanted.record {
-                fragile::record(&folders, &wanted.which, &experiments)?;
-            }
+            let how = fragile::rerun::How { extent, threads: wanted.jobs, left: wanted.left, record: wanted.record };
+            fragile::rerun::run(&folders, &experiments, &wanted.which, how)?;
             let outcomes = judged(&folders, &experiments)?;
             let mine: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &wanted.which)).collect();
             stdout::print(claims(&mine))?;

@@ -1,5 +1,7 @@
 //! Which verdicts hang on a hair: the same experiments with eight other seeds and with four changes of one per cent, judged again.
-//! `lowtide papers fragile` runs them and keeps what they say beside the results.
+//! What was found is kept beside the results; [`rerun`] finds it.
+
+pub mod rerun;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,12 +11,12 @@ use anyhow::{Context, Result};
 use lowtide_scenario::{Scenario, Topology};
 use serde::{Deserialize, Serialize};
 
+use super::Folders;
 use super::claim::Claim;
-use super::experiment::{self, Experiment};
-use super::outcome::{self, Outcome};
+use super::experiment::Experiment;
+use super::outcome::Outcome;
 use super::points::{Extent, Point, Profile};
-use super::verdict::{Judge, Judged, State};
-use super::{Folders, jobs};
+use super::verdict::Judged;
 
 /// How a rerun differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,11 @@ pub struct Fragility {
 }
 
 impl Fragility {
+    /// Whether all of the reruns were made.
+    fn is_whole(&self) -> bool {
+        CHANGES.iter().all(|change| self.reruns.iter().any(|(name, _)| *name == change.name()))
+    }
+
     /// Whether a rerun says otherwise.
     pub fn is_fragile(&self) -> bool {
         self.reruns.iter().any(|(_, word)| *word != self.here)
@@ -179,69 +186,23 @@ fn read_from(folder: &Path) -> Result<Kept> {
     }
 }
 
-/// Records beside the experiments what is kept of `wanted` beside the results.
+/// Adds what reruns said of an experiment's claims to what is kept in `folder`.
 ///
 /// # Errors
 /// A file that is something else, or cannot be written.
-pub fn record(folders: &Folders, wanted: &[String], all: &[Experiment]) -> Result<()> {
-    let mut recorded = read_from(&folders.experiments)?;
-    let is_wanted = |name: &str| all.iter().any(|e| experiment::is_wanted(e, wanted) && name.split('#').next() == Some(&e.id));
-    recorded.0.extend(read_from(&folders.out)?.0.into_iter().filter(|(name, _)| is_wanted(name)));
-    write_to(&folders.experiments, &recorded)
+fn keep(folder: &Path, experiment: &Experiment, said: &[(String, Profile, Fragility)]) -> Result<()> {
+    let mut kept = read_from(folder)?;
+    for (claim, profile, fragility) in said {
+        let columns = kept.0.entry(format!("{}#{claim}", experiment.id)).or_default();
+        columns.insert(profile.key().to_owned(), fragility.clone());
+    }
+    write_to(folder, &kept)
 }
 
 fn write_to(folder: &Path, kept: &Kept) -> Result<()> {
     let file = folder.join(FILE);
     let text = serde_json::to_string_pretty(kept)? + "\n";
     fs::write(&file, text).with_context(|| format!("{}: cannot be written", file.display()))
-}
-
-/// Runs the reruns of `wanted` and of what their rules look at, judges them, and adds to what is kept.
-///
-/// # Errors
-/// An experiment without results of its own to compare with, or a run that failed.
-pub fn run(folders: &Folders, all: &[Experiment], wanted: &[String], extent: Extent, threads: Option<usize>) -> Result<()> {
-    let is_wanted = |e: &Experiment| experiment::is_wanted(e, wanted);
-    let needed = |e: &&Experiment| is_wanted(e) || all.iter().any(|w| is_wanted(w) && w.beside.contains(&e.id));
-    let mut words: Vec<(Change, BTreeMap<String, String>)> = Vec::new();
-    for change in [Change::None].into_iter().chain(CHANGES) {
-        let out = if change == Change::None { folders.out.clone() } else { change.folder(&folders.out) };
-        let owed = all.iter().filter(needed).map(|e| jobs::of(&out, e, extent, change)).collect::<Result<Vec<_>>>()?;
-        eprintln!("{}:", change.name());
-        jobs::simulate(&owed.into_iter().flatten().collect::<Vec<_>>(), threads)?;
-        let outcomes = all.iter().map(|e| outcome::measured(&out, e, needed(&e).then_some(extent), change)).collect::<Result<Vec<_>>>()?;
-        words.push((change, judge_all(&outcomes, &is_wanted)?));
-    }
-    let mut kept = read_from(&folders.out)?;
-    for experiment in all.iter().filter(|e| is_wanted(e)) {
-        for (claim, profile) in experiment.claims.iter().flat_map(|c| Profile::ALL.into_iter().map(move |p| (c, p))) {
-            let name = format!("{}#{}", experiment.id, claim.id);
-            let word = |words: &BTreeMap<String, String>| words.get(&format!("{name} {}", profile.key())).cloned();
-            let Some(here) = word(&words[0].1) else { continue };
-            let reruns = words[1..].iter().filter_map(|(change, words)| Some((change.name(), word(words)?))).collect();
-            let by_column = kept.0.entry(name).or_default();
-            by_column
-                .insert(profile.key().to_owned(), Fragility { rule: rule_of(claim), extent: word_of(extent).to_owned(), here, reruns });
-        }
-    }
-    write_to(&folders.out, &kept)
-}
-
-/// The verdict of each decided claim by `id#claim column`.
-fn judge_all(outcomes: &[Outcome], is_wanted: &dyn Fn(&Experiment) -> bool) -> Result<BTreeMap<String, String>> {
-    let mut words = BTreeMap::new();
-    for outcome in outcomes.iter().filter(|o| is_wanted(o.experiment)) {
-        let judge = Judge::new(outcome.experiment.paper(), outcomes);
-        for claim in &outcome.experiment.claims {
-            for profile in Profile::ALL.into_iter().filter(|p| outcome.experiment.column(*p).is_some()) {
-                let judged = judge.judge(outcome, claim, profile).with_context(|| format!("{}#{}", outcome.experiment.id, claim.id))?;
-                if !matches!(judged.state, State::Undecided(_)) {
-                    words.insert(format!("{}#{} {}", outcome.experiment.id, claim.id, profile.key()), judged.word().to_owned());
-                }
-            }
-        }
-    }
-    Ok(words)
 }
 
 #[cfg(test)]
@@ -252,24 +213,22 @@ mod tests {
                         [[flows]]\nname = \"a\"\ncc = \"cubic\"\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nrtt_ms = 50.0\nstart_s = 1.0\n";
 
     #[test]
-    fn what_is_recorded_is_read_back_and_newer_results_go_before_it() {
+    fn what_is_kept_is_read_back_and_newer_results_go_before_what_is_recorded() {
         let (out, papers) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let folders = Folders { out: out.path().to_owned(), experiments: papers.path().to_owned() };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
-        let all = experiment::load_all(&root, &[]).unwrap_or_else(|e| panic!("{e:#}"));
+        let all = super::super::experiment::load_all(&root, &[]).unwrap_or_else(|e| panic!("{e:#}"));
+        let figure = all.iter().find(|e| e.id == "bagnulo2023/fig12").expect("a figure");
         let said = |here: &str| Fragility { rule: String::new(), extent: "full".to_owned(), here: here.to_owned(), reruns: Vec::new() };
-        let kept = |name: &str, here: &str| Kept(BTreeMap::from([(name.to_owned(), BTreeMap::from([("run".to_owned(), said(here))]))]));
-        let word = |name: &str| read(&folders).expect("read").0.get(name).map(|c| c["run"].here.clone());
-        let (mine, other) = ("bagnulo2023/fig12#c1", "bagnulo2023/fig13#c1");
+        let keep = |folder: &Path, claim: &str, here: &str| {
+            keep(folder, figure, &[(claim.to_owned(), Profile::Run, said(here))]).expect("written");
+        };
+        let word = |claim: &str| read(&folders).expect("read").0.get(claim).map(|c| c["run"].here.clone());
 
-        let mut both = kept(mine, "met");
-        both.0.extend(kept(other, "met").0);
-        write_to(out.path(), &both).expect("written");
-        record(&folders, &["bagnulo2023/fig12".to_owned()], &all).expect("recorded");
-        fs::remove_file(out.path().join(FILE)).expect("removed");
-        assert_eq!((word(mine).as_deref(), word(other)), (Some("met"), None), "only what was wanted");
-        write_to(out.path(), &kept(mine, "not met")).expect("written");
-        assert_eq!(word(mine).as_deref(), Some("not met"));
+        keep(papers.path(), "c1", "met");
+        keep(papers.path(), "c2", "met");
+        keep(out.path(), "c1", "not met");
+        assert_eq!((word("bagnulo2023/fig12#c1").as_deref(), word("bagnulo2023/fig12#c2").as_deref()), (Some("not met"), Some("met")));
     }
 
     #[test]

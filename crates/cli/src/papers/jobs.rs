@@ -1,5 +1,6 @@
 //! The simulations that experiments owe: which, in which folder, and running those that have no result yet. Judges nothing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use lowtide_scenario::events::EVENTS;
+use lowtide_scenario::scenario::{Tcp, Utp};
 use lowtide_scenario::series::FLOWS;
 use lowtide_scenario::{Scenario, Series, Summary, Topology};
 use lowtide_sim::trace::Request;
@@ -41,10 +43,24 @@ pub fn dir_of(out: &Path, experiment: &Experiment, point: &Point, seed: u32) -> 
 /// # Errors
 /// A scenario that is none, with the point.
 pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent, change: Change) -> Result<Vec<Job<'a>>> {
+    at(out, experiment, extent, change, experiment.points(extent).into_iter().map(|p| change.of_point(p)))
+}
+
+/// What some points of it consist of.
+///
+/// # Errors
+/// As [`of`].
+pub fn at<'a>(
+    out: &Path,
+    experiment: &'a Experiment,
+    extent: Extent,
+    change: Change,
+    points: impl Iterator<Item = Point>,
+) -> Result<Vec<Job<'a>>> {
     let text = toml::to_string(&experiment.scenario)?;
     let base = Scenario::parse(&text).with_context(|| experiment.id.clone())?;
     let mut jobs = Vec::new();
-    for point in experiment.points(extent).into_iter().map(|p| change.of_point(p)) {
+    for point in points {
         let mut scenario = base.clone();
         if let (Extent::Lab, Some(lab)) = (extent, &experiment.lab) {
             scenario.duration_s = lab.duration_s;
@@ -68,21 +84,21 @@ pub fn of<'a>(out: &Path, experiment: &'a Experiment, extent: Extent, change: Ch
 /// # Errors
 /// The first simulation that failed.
 pub fn simulate(jobs: &[Job], threads: Option<usize>) -> Result<()> {
-    let mut owed: Vec<&Job> = jobs.iter().filter(|job| !job.is_current()).collect();
-    owed.sort_by(|a, b| b.cost().total_cmp(&a.cost()));
+    let mut owed = shared(jobs.iter().filter(|job| !job.is_current()))?;
+    owed.sort_by(|a, b| b[0].cost().total_cmp(&a[0].cost()));
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-    let progress = Progress::new(owed.iter().map(|job| job.cost()).sum(), owed.len());
+    let progress = Progress::new(owed.iter().map(|same| same[0].cost()).sum(), owed.len());
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(job) = owed.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(e) = job.run() {
+                while let Some(same) = owed.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(e) = run(same) {
                         failed.lock().expect("no panic holds it").get_or_insert(e);
                         next.store(owed.len(), Ordering::Relaxed);
                         return;
                     }
-                    progress.done(job.cost());
+                    progress.done(same[0].cost());
                 }
             });
         }
@@ -90,7 +106,59 @@ pub fn simulate(jobs: &[Job], threads: Option<usize>) -> Result<()> {
     failed.into_inner().map_err(|_| anyhow!("a simulation panicked"))?.map_or(Ok(()), Err)
 }
 
+/// Jobs by simulation: those of an experiment that differ by nothing but flows that are taken out (a table's row without the flow
+/// whose algorithm its columns change) are one.
+fn shared<'a>(owed: impl Iterator<Item = &'a Job<'a>>) -> Result<Vec<Vec<&'a Job<'a>>>> {
+    let mut same: BTreeMap<String, Vec<&Job>> = BTreeMap::new();
+    for job in owed {
+        same.entry(job.simulation()?).or_default().push(job);
+    }
+    Ok(same.into_values().collect())
+}
+
+/// Runs one simulation and writes its result for each of the jobs that it is.
+fn run(same: &[&Job]) -> Result<()> {
+    let job = same[0];
+    let interval = job.needs_series().then(|| Span::from_millis_f64(job.experiment.series_ms));
+    let named = || job.scenario.name.clone();
+    for job in same {
+        job.make_dir()?;
+        // An older result goes first: interrupted, its scenario must not stand beside this run's numbers.
+        let _none = fs::remove_file(job.dir.join("scenario.toml"));
+    }
+    let request = Request { folder: job.dir.clone(), events: job.experiment.watches_packets(), ..Request::default() };
+    let outcome = lowtide_sim::run_watched(&job.scenario, job.scenario.seed, interval, &request, &|_| ()).with_context(named)?;
+    let tracks = job.needs_series().then(|| tracks_of(job.experiment, &outcome.series, &job.dir)).transpose().with_context(named)?;
+    if request.events && !job.keep {
+        fs::remove_file(job.dir.join(EVENTS))?;
+    }
+    for job in same {
+        if let Some(tracks) = &tracks {
+            Kept::new(&job.experiment.metrics, job.experiment.series_ms, tracks).with_context(named)?.write(&job.dir)?;
+        }
+        if job.keep {
+            outcome.series.write(&job.dir)?;
+        }
+        job.write(&Summary { scenario: job.scenario.name.clone(), ..outcome.summary.clone() })?;
+    }
+    Ok(())
+}
+
 impl Job<'_> {
+    /// What the simulator is told, but for its name and for flows that are taken out. Two jobs with the same are one run.
+    fn simulation(&self) -> Result<String> {
+        if self.experiment.watches_packets() {
+            return Ok(self.dir.display().to_string()); // its packet events lie in its own folder
+        }
+        let mut told = self.scenario.clone();
+        told.name.clear();
+        for flow in told.flows.iter_mut().filter(|f| f.count == 0) {
+            (flow.cc, flow.params, flow.receiver) = (String::new(), toml::Table::new(), None);
+            (flow.tcp, flow.utp) = (Tcp::default(), Utp::default());
+        }
+        Ok(format!("{}\n{}", self.experiment.id, toml::to_string(&told).context("a scenario that cannot be written")?))
+    }
+
     fn text(&self) -> Result<String> {
         toml::to_string(&self.scenario).context("a scenario that cannot be written")
     }
@@ -116,33 +184,13 @@ impl Job<'_> {
     }
 
     /// In proportion to the packets it will carry: the line is busy most of the time in most of them.
-    fn cost(&self) -> f64 {
+    pub fn cost(&self) -> f64 {
         let rate = match &self.scenario.topology {
             Topology::Dumbbell(link) => link.rate_mbps,
             Topology::ParkingLot(lot) => lot.rate_mbps,
             Topology::Graph(graph) => graph.links.iter().filter_map(|link| link.rate_mbps).fold(f64::INFINITY, f64::min).min(1e3),
         };
         self.scenario.duration_s * rate
-    }
-
-    fn run(&self) -> Result<()> {
-        let interval = self.needs_series().then(|| Span::from_millis_f64(self.experiment.series_ms));
-        let named = || self.scenario.name.clone();
-        self.make_dir()?;
-        // An older result goes first: interrupted, its scenario must not stand beside this run's numbers.
-        let _none = fs::remove_file(self.dir.join("scenario.toml"));
-        let request = Request { folder: self.dir.clone(), events: self.experiment.watches_packets(), ..Request::default() };
-        let outcome = lowtide_sim::run_watched(&self.scenario, self.scenario.seed, interval, &request, &|_| ()).with_context(named)?;
-        if self.needs_series() {
-            let tracks = tracks_of(self.experiment, &outcome.series, &self.dir).with_context(named)?;
-            Kept::new(&self.experiment.metrics, self.experiment.series_ms, &tracks).with_context(named)?.write(&self.dir)?;
-        }
-        if self.keep {
-            outcome.series.write(&self.dir)?;
-        } else if request.events {
-            fs::remove_file(self.dir.join(EVENTS))?;
-        }
-        self.write(&outcome.summary)
     }
 
     /// Writes the result; its scenario last, so that half a result is none.
@@ -234,6 +282,29 @@ mod tests {
             }
         }
         assert!(drawn >= 60, "of Tables 1 and 2 the short flows, in {drawn} runs");
+    }
+
+    /// Tables 1 to 3 have rows without the flow whose algorithm the columns change.
+    #[test]
+    fn jobs_that_differ_by_flows_that_are_taken_out_are_one_run_with_the_result_of_each() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
+        let experiments = load_all(&root, &["bagnulo2023/tab1".to_owned()]).unwrap_or_else(|e| panic!("{e:#}"));
+        let table = experiments.iter().find(|e| e.id == "bagnulo2023/tab1").expect("the table");
+        let out = tempfile::tempdir().expect("a folder");
+        let mut jobs = of(out.path(), table, Extent::Quick, Change::None).unwrap_or_else(|e| panic!("{e:#}"));
+        jobs.retain(|job| job.dir.display().to_string().contains("rtt=20"));
+        jobs.iter_mut().for_each(|job| job.scenario.duration_s = 22.0);
+        let of_variant = |name: &str| jobs.iter().filter(|job| job.scenario.name.contains(name)).collect::<Vec<_>>();
+        let (alone, with) = (of_variant("variant=alone"), of_variant("variant=rledbat"));
+        assert_eq!((alone.len(), shared(alone.iter().copied()).expect("texts").len()), (3, 1));
+        assert_eq!((with.len(), shared(with.iter().copied()).expect("texts").len()), (3, 3));
+
+        let result =
+            |job: &Job| (Summary::read(&job.dir).expect("a result"), fs::read_to_string(job.dir.join("scenario.toml")).expect("text"));
+        run(&alone).expect("run at once");
+        let at_once: Vec<_> = alone.iter().map(|job| result(job)).collect();
+        alone.iter().for_each(|job| run(&[job]).expect("run by itself"));
+        assert_eq!(at_once, alone.iter().map(|job| result(job)).collect::<Vec<_>>());
     }
 
     /// What is drawn is what the simulator does.

@@ -95,7 +95,16 @@ pub fn all<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<O
 /// # Errors
 /// A result that cannot be read.
 pub fn measured<'a>(out: &Path, experiment: &'a Experiment, extent: Option<Extent>, change: Change) -> Result<Outcome<'a>> {
-    let measured = extent.map_or(Ok(Vec::new()), |extent| read_back(out, experiment, extent, change))?;
+    let points = extent.map_or_else(Vec::new, |extent| experiment.points(extent).into_iter().map(|p| change.of_point(p)).collect());
+    measured_at(out, experiment, extent, points)
+}
+
+/// What the runs of some points measured, not judged yet.
+///
+/// # Errors
+/// As [`measured`].
+pub fn measured_at<'a>(out: &Path, experiment: &'a Experiment, extent: Option<Extent>, points: Vec<Point>) -> Result<Outcome<'a>> {
+    let measured = read_back(out, experiment, points)?;
     let index = verdict::index(experiment, &measured);
     Ok(Outcome { experiment, extent, measured, index, verdicts: Vec::new(), stale: 0, lab: Vec::new() })
 }
@@ -109,7 +118,7 @@ fn extent_of(out: &Path, experiment: &Experiment) -> Result<Option<Extent>> {
     Ok(None)
 }
 
-fn read_back(out: &Path, experiment: &Experiment, extent: Extent, change: Change) -> Result<Vec<Measured>> {
+fn read_back(out: &Path, experiment: &Experiment, points: Vec<Point>) -> Result<Vec<Measured>> {
     let read = |point: Point| {
         let one = |seed| {
             let dir = jobs::dir_of(out, experiment, &point, seed);
@@ -127,7 +136,7 @@ fn read_back(out: &Path, experiment: &Experiment, extent: Extent, change: Change
         let tracks = series.map(|series| jobs::tracks_of(experiment, &series, &first)).transpose()?;
         Ok(Measured { runs, point, tracks })
     };
-    experiment.points(extent).into_iter().map(|p| read(change.of_point(p))).collect()
+    points.into_iter().map(read).collect()
 }
 
 fn judge<'a>(outcome: &Outcome<'a>, all: &[Outcome<'a>], fragile: &super::fragile::Kept) -> Result<Vec<Verdict<'a>>> {
@@ -151,6 +160,12 @@ impl Verdict<'_> {
     /// What became of it in a column.
     pub fn of(&self, profile: Profile) -> Option<&Judged> {
         self.columns.iter().find(|c| c.0 == profile).map(|c| &c.1)
+    }
+
+    /// Whether a column of the paper has a verdict that no rerun was asked about.
+    pub fn is_untested(&self, profile: Profile) -> bool {
+        let decided = self.of(profile).is_some_and(|judged| !matches!(judged.state, State::Undecided(_)));
+        profile != Profile::Ours && decided && self.fragility(profile).is_none()
     }
 
     /// What reruns said of it.

@@ -80,10 +80,14 @@ fn summary(page: &mut Page, outcomes: &[Outcome]) {
     let total = |profile| outcomes.iter().map(|o| o.counts(profile)).fold([0; 3], |a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]);
     let row = |profile: Profile| {
         let [met, not, open] = total(profile);
-        let fragile = outcomes.iter().flat_map(|o| &o.verdicts).filter(|v| v.fragility(profile).is_some_and(|f| f.is_fragile())).count();
-        [profile.title().to_owned(), met.to_string(), not.to_string(), open.to_string(), fragile.to_string()].to_vec()
+        let count = |test: &dyn Fn(&Verdict) -> bool| outcomes.iter().flat_map(|o| &o.verdicts).filter(|v| test(v)).count();
+        let fragile = count(&|v| v.fragility(profile).is_some_and(|f| f.is_fragile()));
+        // Reruns are asked of the paper's columns.
+        let untested = (profile != Profile::Ours).then(|| count(&|v| v.is_untested(profile)).to_string());
+        let counts = [met, not, open, fragile].map(|n| n.to_string());
+        [profile.title().to_owned()].into_iter().chain(counts).chain([untested.unwrap_or_else(|| "all".to_owned())]).collect()
     };
-    page.table(&["column", "met", "not met", "undecided", "of the decided, fragile"], &Profile::ALL.map(row));
+    page.table(&["column", "met", "not met", "undecided", "of the decided, fragile", "not tested for that"], &Profile::ALL.map(row));
 }
 
 /// `c1 ✓ c2 ✗`, each in its own colour; what is fragile or undecided has none.

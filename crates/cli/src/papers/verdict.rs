@@ -1,7 +1,10 @@
 //! Judges claims: each line of a rule over the runs of one column, by the statistic that its experiment names and seed by seed. Reads
 //! measured values, runs nothing.
 
-use std::collections::HashMap;
+pub mod deciding;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Result, anyhow, bail};
 
@@ -47,7 +50,11 @@ pub struct Seen {
 pub struct Judge<'a> {
     outcomes: Vec<&'a Outcome<'a>>,
     names: Vec<Names>,
+    read: RefCell<Reads>,
 }
+
+/// Points that were looked at: of an experiment, by id, the places in its list of measured points.
+pub type Reads = BTreeMap<String, BTreeSet<usize>>;
 
 /// Which number of a point's runs.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +88,7 @@ impl<'a> Judge<'a> {
     pub fn new(paper: &str, all: &'a [Outcome<'a>]) -> Judge<'a> {
         let outcomes: Vec<&Outcome> = all.iter().filter(|o| o.experiment.paper() == paper).collect();
         let names = outcomes.iter().map(|o| o.experiment.names()).collect();
-        Judge { outcomes, names }
+        Judge { outcomes, names, read: RefCell::default() }
     }
 
     /// Judges a claim of `outcome` in a column.
@@ -176,7 +183,10 @@ impl Data for Seeing<'_> {
         let places = sweeps.iter().filter_map(|(sweep, _)| place.iter().find(|p| p.0 == *sweep)).map(|p| p.1.clone());
         let places = places.collect::<Vec<_>>();
         let found = outcome.index.get(&key(Some(self.profile), metric.companion.as_deref(), places.into_iter()));
-        let Some(measured) = found.map(|n| &outcome.measured[*n]) else {
+        let Some(measured) = found.map(|n| {
+            self.judge.read.borrow_mut().entry(outcome.experiment.id.clone()).or_default().insert(*n);
+            &outcome.measured[*n]
+        }) else {
             let at: Vec<String> = place.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             bail!("{} has no point {} {} in this run", outcome.experiment.figure(), self.profile.title(), at.join(", "));
         };

@@ -48,8 +48,11 @@ pub fn seeds(judged: &Judged) -> Option<String> {
     (judged.contradict > 0).then(|| format!("{} of {} seeds contradict", judged.contradict, judged.seeds))
 }
 
-/// What reruns said.
+/// What reruns said, or that nobody asked them.
 pub fn reruns(verdict: &Verdict, profile: Profile) -> Option<String> {
+    if verdict.is_untested(profile) {
+        return Some("not tested with other seeds and changes of 1 %".to_owned());
+    }
     let fragility = verdict.fragility(profile)?;
     let otherwise = fragility.otherwise();
     Some(match otherwise.as_slice() {

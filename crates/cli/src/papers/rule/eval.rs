@@ -51,13 +51,20 @@ pub struct Seen {
 /// # Errors
 /// A line about no point, or about one that is not there.
 pub fn decide(line: &Compiled, data: &dyn Data, own: usize) -> Result<Decided> {
-    let places = places(own, &line.open, &line.conditions, data);
-    let all = places.iter().map(|place| at(line, data, own, place)).collect::<Result<Vec<_>>>()?;
+    let all = everywhere(line, data, own)?;
     let key = |seen: &Seen| (u8::from(seen.holds), relative(seen));
     let worst = all.iter().min_by(|a, b| key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)));
     let Some(worst) = worst else { bail!("`{}`: no point of this run falls under it", line.text) };
     let failed = all.iter().filter(|seen| !seen.holds).count();
     Ok(Decided { holds: failed == 0, asked: all.len(), failed, worst: worst.clone() })
+}
+
+/// A line at every place that it is about.
+///
+/// # Errors
+/// A point that is not there.
+pub fn everywhere(line: &Compiled, data: &dyn Data, own: usize) -> Result<Vec<Seen>> {
+    places(own, &line.open, &line.conditions, data).iter().map(|place| at(line, data, own, place)).collect()
 }
 
 /// The margin in parts of what is compared, so that points of different sizes can be: what is not a number is worst of all.
