@@ -34,6 +34,9 @@ pub struct Ack {
     pub rtt: Option<Span>,
     /// The host's smoothed RTT (RFC 6298), zero before the first sample.
     pub srtt: Span,
+    /// How much of `srtt` is a queue on the way of the acknowledgements, where the host leaves that out of `rtt`; else zero.
+    #[serde(default)]
+    pub way_back: Span,
     /// How long a full segment takes at the bottleneck, where the host can tell (packet pairs); else zero.
     pub segment_time: Span,
     /// One-way delay in ns, unwrapped by the host. Its zero point is arbitrary: only differences mean anything.

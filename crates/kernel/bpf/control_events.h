@@ -48,6 +48,7 @@ struct control_ack {
 	u64 rtt;                           // ns, the raw sample; CONTROL_NONE: none
 	u64 owd;                           // ns, the one-way delay, its zero point arbitrary; 0: none
 	u64 srtt;                          // ns; 0 before the first sample
+	u64 way_back;                      // ns of srtt: a queue on the way of the acknowledgements, where the host leaves that out of rtt; else 0
 	u64 segment;                       // ns that a segment takes at the bottleneck; 0: unknown
 	u64 delivered, prior_delivered;    // any count that rises with delivery, now and when this was sent: the clock of rounds
 	u64 rate_delivered, rate_interval; // bytes, ns: a sample of the delivery rate; 0: none

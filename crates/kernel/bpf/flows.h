@@ -44,7 +44,8 @@ INLINE int flows_count(struct flows *s, u32 *epoch, u64 srtt, u64 now)
 }
 
 // With one more sample (RFC 6298 §2.3).
-INLINE u64 path_smoothed(u64 srtt, u64 rtt) { return srtt ? srtt - (srtt >> 3) + (rtt >> 3) : rtt; }
+INLINE u64 path_followed(u64 mean, u64 sample) { return mean - (mean >> 3) + (sample >> 3); }
+INLINE u64 path_smoothed(u64 srtt, u64 rtt) { return srtt ? path_followed(srtt, rtt) : rtt; }
 
 // The sender's retransmission timeout, 4 RTTVAR (RFC 6298 §2.3) taken for the RTT.
 INLINE u64 path_rto(u64 srtt) { return srtt + larger_u63(srtt, PATH_MIN_RTO_NS); }

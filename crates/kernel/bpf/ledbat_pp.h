@@ -17,6 +17,8 @@
 #define LEDBAT_PP_SLOWDOWN_INTERVAL_FACTOR 9       // -01 §4.4
 #define LEDBAT_PP_DRAIN_RTTS 4                     // a receiver's sender that has nothing to drain
 
+#define LEDBAT_PP_MOST_STRETCH 1024ULL              // more is no round trip of a network, but a sample that is none
+
 enum { ledbat_pp_hears_owd = 0 };
 
 struct ledbat_pp {
@@ -27,6 +29,7 @@ struct ledbat_pp {
 	u64 burst;                         // segments that one acknowledgement releases; 0: as the draft
 	u64 cwnd, ssthresh, quota, saved;  // 2^-16 bytes
 	u64 round_end, next_slowdown, slowdown_start, freeze_end, drained;
+	u64 way_back;                      // ns of the smoothed RTT: a queue on the way back that the samples leave out
 	u64 peak, peak_before;             // bytes in flight, this round and the last
 	u32 phase;
 	u32 slowdowns;
@@ -44,7 +47,7 @@ INLINE void ledbat_pp_init(struct ledbat_pp *c, const struct control_start *star
 {
 	delay_init(&c->delay);
 	c->next_slowdown = c->drained = CONTROL_NONE;
-	c->round_end = c->freeze_end = c->saved = c->peak = c->peak_before = 0;
+	c->round_end = c->freeze_end = c->saved = c->way_back = c->peak = c->peak_before = 0;
 	c->mss = start->mss;
 	c->target = start->target ? start->target : LEDBAT_PP_TARGET_NS;
 	c->least_target = start->least_target;
@@ -72,7 +75,7 @@ INLINE u64 ledbat_pp_fresh_queueing(const struct ledbat_pp *c, const struct cont
 
 INLINE u64 ledbat_pp_target(const struct ledbat_pp *c)
 {
-	u64 target = c->enhanced ? lesser_u64(c->target, c->delay.base_min) : c->target;
+	u64 target = c->enhanced ? lesser_u64(c->target, c->delay.base_min + (c->way_back & (0 - is_less_u64(c->delay.base_min, CONTROL_NONE)))) : c->target;
 
 	return larger_u63(target, larger_u63(c->least_target, 1));
 }
@@ -108,6 +111,18 @@ INLINE void ledbat_pp_slow_start(struct ledbat_pp *c, const struct control_ack *
 		c->cwnd = lesser_u64(c->cwnd + (a->acked << CONTROL_ONE) / ledbat_pp_divisor(c), c->ssthresh);
 }
 
+// GAIN / W in 2^-32. Where round trips are s times longer by a queue on the way back, they are fewer and each has to carry more for the same rate:
+// s^2 times as much keeps the rate growing as it would without that queue. Never by more than slow start's (1 + GAIN).
+INLINE u64 ledbat_pp_growth(const struct ledbat_pp *c, const struct control_ack *a)
+{
+	u64 divisor = ledbat_pp_divisor(c), growth = (c->mss << 40) / (divisor * (c->cwnd >> 8)), most = larger_u63((1ULL << 32) / divisor, growth);
+	u64 way_there = larger_u63(a->srtt - lesser_u63(c->way_back, a->srtt), 1);
+	u64 stretch = lesser_u63((larger_u63(a->srtt, way_there) << 16) / way_there, LEDBAT_PP_MOST_STRETCH << 16);
+
+	growth = lesser_u63((growth * stretch) >> 16, most);
+	return lesser_u63((growth * stretch) >> 16, most);
+}
+
 // Per RTT: + GAIN up to the target, + max(GAIN - W (qd/T - 1), -W/2) above it, in proportion to what was acknowledged.
 INLINE void ledbat_pp_avoid(struct ledbat_pp *c, const struct control_ack *a, u64 queueing)
 {
@@ -115,9 +130,10 @@ INLINE void ledbat_pp_avoid(struct ledbat_pp *c, const struct control_ack *a, u6
 
 	if (queueing == CONTROL_NONE)
 		return;
-	growth = (c->mss << 40) / (ledbat_pp_divisor(c) * (c->cwnd >> 8)); // GAIN / W in 2^-32
-	if (queueing > target) // Four times the target is past the cap of one half already.
-		excess = (lesser_u63(queueing - target, 4 * target) << 32) / target;
+	growth = ledbat_pp_growth(c, a);
+	// 16 times the target is past the cap of one half, also where an undo has brought back a window of fewer bytes than a segment has now.
+	if (queueing > target)
+		excess = (lesser_u63(queueing - target, 16 * target) << 32) / target;
 	if (excess <= growth) {
 		if (a->limited)
 			c->cwnd += (a->acked * (growth - excess)) >> 16;
@@ -272,6 +288,7 @@ INLINE void ledbat_pp_on_ack(struct ledbat_pp *c, const struct control_ack *a)
 {
 	u64 queueing;
 
+	c->way_back = a->way_back;
 	if (a->rtt != CONTROL_NONE)
 		delay_sample(&c->delay, a->now, a->rtt);
 	if (a->prior_delivered >= c->round_end) {

@@ -13,6 +13,7 @@ struct path {
 	u64 srtt, last_data;               // ns
 	u64 last_loss, yielded;            // ns
 	u64 round_end;                     // permission given up to here belongs to this round
+	u64 behind;                        // ns of srtt: the queue on the way back
 	u64 used, used_before;             // bytes received in this round and the last
 	u32 drained, mss, slowdowns;
 	u8 limited, limited_before, known, pad;
@@ -126,8 +127,11 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	p->srtt = path_risen(p, r->paused);
 	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
-		if (config->way_back)
-			a.rtt -= way_back_queue(&p->way_back, now, r->rtt, r->there);
+		if (config->way_back) {
+			queueing = way_back_queue(&p->way_back, now, r->rtt, r->there);
+			a.rtt -= queueing;
+			p->behind = path_followed(p->behind, queueing);
+		}
 	}
 	a.now = now;
 	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);
@@ -135,6 +139,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	a.lost = step && r->lost ? a.acked : 0;
 	a.ce = r->ce ? a.acked : 0;
 	a.srtt = p->srtt;
+	a.way_back = p->behind;
 	a.segment = f->segment;
 	a.delivered = now;
 	// Without a label to tell, a round lasts two smoothed RTTs.

@@ -19,6 +19,7 @@ struct tx_path {
 	u64 srtt, last_ack;                // ns
 	u64 last_loss, yielded;            // ns
 	u64 round_end;
+	u64 behind;                        // ns of srtt: the queue on the way back
 	u64 in_flight, delivered;          // bytes, all flows
 	u32 episode;                       // counts episodes, so that only the last one is undone
 	u32 mss, members;                  // members: flows that have joined and not left
@@ -220,16 +221,20 @@ INLINE void tx_tell_control(struct tx_path *p, u32 algorithm, struct tx *f, cons
 INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t, const volatile struct send_config *config)
 {
 	struct control_ack a = {};
-	u64 delay = t->rtt;
+	u64 delay = t->rtt, behind;
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
-	if (config->way_back && t->rtt != CONTROL_NONE)
-		delay -= way_back_queue(&p->way_back, t->now, t->rtt, t->there);
+	if (config->way_back && t->rtt != CONTROL_NONE) {
+		behind = way_back_queue(&p->way_back, t->now, t->rtt, t->there);
+		delay -= behind;
+		p->behind = path_followed(p->behind, behind);
+	}
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
 	a.rtt = tx_is_sample(p, algorithm, f, t, delay) ? delay : CONTROL_NONE;
 	a.owd = t->owd;
 	a.srtt = p->srtt;
+	a.way_back = p->behind;
 	a.delivered = t->now;
 	a.prior_delivered = t->now - lesser_u63(t->now, t->rtt != CONTROL_NONE ? t->rtt : 2 * p->srtt);
 	tx_round(p, t, a.prior_delivered);

@@ -52,6 +52,8 @@ pub struct Ack {
     pub owd: u64,
     /// ns; zero before the first sample.
     pub srtt: u64,
+    /// ns of `srtt`: a queue on the way of the acknowledgements, where the host leaves that out of `rtt`; else zero.
+    pub way_back: u64,
     /// How long a segment takes at the bottleneck, ns; zero: unknown.
     pub segment: u64,
     /// The clock of rounds now.
@@ -81,6 +83,7 @@ impl Default for Ack {
             rtt: UNKNOWN,
             owd: 0,
             srtt: 0,
+            way_back: 0,
             segment: 0,
             delivered: 0,
             prior_delivered: 0,

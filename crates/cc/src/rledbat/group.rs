@@ -42,6 +42,8 @@ pub struct Group {
     slowdowns: u32,
     /// Where a queue on the way back is no part of the delays that the control is told.
     way_back: Option<WayBack>,
+    /// How much of the smoothed RTT is that queue.
+    behind: Span,
 }
 
 impl Group {
@@ -63,6 +65,7 @@ impl Group {
             drained: 0,
             slowdowns: 0,
             way_back: None,
+            behind: Span::ZERO,
         }
     }
 
@@ -102,7 +105,9 @@ impl Group {
         self.notice_pause(now);
         self.count(flow, now);
         self.follow(report.paused);
-        if let Some(rtt) = report.rtt {
+        let behind = report.rtt.map(|rtt| self.queue_on_the_way_back(now, rtt, report.there));
+        if let (Some(rtt), Some(behind)) = (report.rtt, behind) {
+            self.behind = self.behind - self.behind / 8 + behind / 8;
             self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
         }
         let sent = report.sent.unwrap_or(if now.nanos() > 2 * self.srtt.nanos() { now - self.srtt * 2 } else { Time::ZERO });
@@ -116,8 +121,9 @@ impl Group {
             lost: if stepping && report.lost { report.got.min(MAX_ACKED) } else { 0 },
             ce: if report.ce { report.got.min(MAX_ACKED) } else { 0 },
             in_flight,
-            rtt: report.rtt.map(|rtt| rtt - self.queue_on_the_way_back(now, rtt, report.there)),
+            rtt: report.rtt.zip(behind).map(|(rtt, behind)| rtt - behind),
             srtt: self.srtt,
+            way_back: self.behind,
             segment_time: flow.segment_time,
             delivered: now.nanos(),
             prior_delivered: sent.nanos(),

@@ -42,6 +42,8 @@ pub struct LedbatPp {
     phase: Phase,
     base: BaseDelay,
     current: CurrentDelay,
+    /// How much of the smoothed RTT is a queue on the way back that the samples leave out.
+    way_back: Span,
     /// When the filter last took a sample; one RTT later the queueing delay counts as unknown.
     sampled: Option<Time>,
     round: Round,
@@ -102,6 +104,7 @@ impl LedbatPp {
             phase: Phase::InitialSlowStart,
             base: BaseDelay::ten_minutes(),
             current: CurrentDelay::new(config.filter_samples),
+            way_back: Span::ZERO,
             sampled: None,
             round: Round::default(),
             quota: cwnd / 2.0,
@@ -221,6 +224,7 @@ impl LedbatPp {
 
 impl Controller for LedbatPp {
     fn on_ack(&mut self, ack: &Ack) {
+        self.way_back = ack.way_back;
         self.take_sample(ack);
         if self.round.ended_by(ack) {
             self.on_round(ack);

@@ -7,6 +7,9 @@ use super::{Decrease, LedbatPp, MIN_SEGMENTS};
 use crate::controller::Controller;
 use crate::events::Ack;
 
+/// More is no round trip of a network, but a sample that is none; twin of LEDBAT_PP_MOST_STRETCH.
+const LARGEST_STRETCH: f64 = 1024.0;
+
 impl LedbatPp {
     fn base_ns(&self) -> Option<f64> {
         self.base.min().map(|ns| ns as f64)
@@ -18,7 +21,7 @@ impl LedbatPp {
 
     pub(super) fn target_ns(&self) -> f64 {
         let target = match self.base_ns() {
-            Some(base) if self.config.enhanced => self.full_target_ns().min(base),
+            Some(base) if self.config.enhanced => self.full_target_ns().min(base + self.way_back.nanos() as f64),
             _ => self.full_target_ns(),
         };
         target.max(self.config.least_target_ms * 1e6)
@@ -43,6 +46,23 @@ impl LedbatPp {
         1.0 / divisor.clamp(1.0, self.config.max_gain_divisor)
     }
 
+    /// How many times a round trip is what it would be without the queue on the way back; twin of `ledbat_pp_stretch`.
+    fn stretch(&self, ack: &Ack) -> f64 {
+        (ack.srtt.nanos() as f64 / ack.srtt.saturating_sub(self.way_back).nanos().max(1) as f64).clamp(1.0, LARGEST_STRETCH)
+    }
+
+    /// What an RTT adds to a segment's share of the window. Where round trips are `s` times longer by a queue on the way back, they are fewer and
+    /// each has to carry more for the same rate: `s²` times as much keeps the rate growing as it would without that queue. Never by
+    /// more than slow start's (1 + GAIN).
+    fn growth(&self, ack: &Ack) -> f64 {
+        let growth = self.gain() * self.mss / self.cwnd;
+        if self.way_back == Span::ZERO {
+            return growth;
+        }
+        let stretch = self.stretch(ack);
+        (growth * stretch * stretch).min(self.gain()).max(growth)
+    }
+
     /// A sender's slow start may go on while half the window is in use; a receiver knows whether its window was the limit.
     pub(super) fn may_slow_start(&self, ack: &Ack) -> bool {
         ack.may_grow(self.cwnd(), !self.config.receiver)
@@ -59,7 +79,7 @@ impl LedbatPp {
     pub(super) fn avoid(&mut self, ack: &Ack, queueing: Option<f64>) {
         let Some(queueing) = queueing else { return };
         let excess = queueing / self.aim_ns(ack.segment_time) - 1.0;
-        let growth = self.gain() * self.mss / self.cwnd;
+        let growth = self.growth(ack);
         let shrink = match self.config.decrease {
             _ if excess <= 0.0 => -growth,
             Decrease::Halve => 0.5,

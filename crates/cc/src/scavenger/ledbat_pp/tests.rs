@@ -204,6 +204,30 @@ fn ramp_length() {
     }
 }
 
+/// A way back with a queue that makes round trips twenty times as long takes nothing from how fast the rate grows, nor from the target's part of the
+/// path: s² times the growth a round trip, at most slow start's; T stays the most to aim at.
+#[test]
+fn a_queue_on_the_way_back_slows_no_growth() {
+    let grown = |way_back: f64, window: f64| {
+        let mut flow = with_base(Config { enhanced: true, ..Config::default() }, 20.0);
+        flow.cwnd = window;
+        flow.phase = Phase::Avoidance;
+        let mut one = ack(1.0, window as u64, 20.0);
+        (one.srtt, one.way_back, one.cwnd_limited) = (ms(20.0 + way_back), ms(way_back), true);
+        flow.on_ack(&one);
+        ((flow.cwnd - window) / MSS, flow.target_ns() / 1e6)
+    };
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    let (plain, target) = grown(0.0, 1000.0 * MSS);
+    assert!(near(plain, 1.0 / 6.0) && near(target, 20.0));
+    let (stretched, target) = grown(20.0, 1000.0 * MSS);
+    assert!(near(stretched, 4.0 / 6.0) && near(target, 40.0), "{stretched} {target}");
+    let (stretched, target) = grown(380.0, 1000.0 * MSS);
+    assert!(near(stretched, 400.0 / 6.0) && near(target, 60.0), "{stretched} {target}");
+    let (stretched, _) = grown(380.0, 60.0 * MSS);
+    assert!(near(stretched, 10.0), "no faster than slow start: {stretched}");
+}
+
 /// From one slowdown's exit to the next one's entry: nine times its duration, to the acknowledgement.
 #[test]
 fn slowdowns_come_nine_durations_apart() {
