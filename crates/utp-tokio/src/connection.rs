@@ -195,6 +195,7 @@ impl End {
             Failure::TimedOut => io::ErrorKind::TimedOut,
             Failure::Reset | Failure::Unreachable => io::ErrorKind::ConnectionReset,
             Failure::Refused => io::ErrorKind::ConnectionRefused,
+            Failure::NoRoute => io::ErrorKind::HostUnreachable,
             Failure::Aborted => io::ErrorKind::ConnectionAborted,
         };
         Some(io::Error::new(kind, failure))

@@ -12,7 +12,7 @@ use lowtide_utp::Header;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::connection::{End, Member};
-use crate::errors::Trouble;
+use crate::errors::{self, Trouble};
 use crate::port::{Port, Reset};
 use crate::train::Train;
 use crate::udp::Batch;
@@ -147,15 +147,20 @@ impl Driver {
 
     fn send(&mut self) {
         while let Some(train) = self.waiting.front() {
-            if would_block(&self.port.udp.send(train)) {
+            let sent = self.port.udp.send(train);
+            if would_block(&sent) {
                 return;
             }
+            let of = (train.to, train.header(), train.probe);
             self.waiting.pop_front();
+            if let Err(e) = sent {
+                self.refused(&e, of);
+            }
         }
         for Reset { to, from, packet: reset } in std::mem::take(&mut self.resets) {
             self.train.restart(to, from);
             self.train.push(reset.bytes(), |out| reset.encode_head(out));
-            self.leave();
+            self.leave_or_wait();
         }
         let mut due = std::mem::take(&mut self.stalled);
         due.append(&mut self.port.take_due());
@@ -182,7 +187,7 @@ impl Driver {
             self.pace(member, &mut end);
             drop(end);
             if !self.train.is_empty() {
-                self.leave();
+                self.leave_or_wait();
             }
             if !more {
                 return;
@@ -194,15 +199,26 @@ impl Driver {
         }
     }
 
-    /// The train leaves, or waits. What the kernel refuses is lost like any other packet.
-    fn leave(&mut self) {
+    /// The train that was filled leaves, or waits.
+    fn leave_or_wait(&mut self) {
         let sent = self.port.udp.send(&self.train);
         if would_block(&sent) {
             let fresh = Train::new(self.train.to, self.port.udp.longest_train());
             self.waiting.push_back(std::mem::replace(&mut self.train, fresh));
-        } else if sent.is_err() && self.train.probe {
-            // Larger than what this host's own device carries, which is known at once.
-            self.hear(self.train.header().map(|header| (self.train.to, header)));
+        } else if let Err(e) = sent {
+            self.refused(&e, (self.train.to, self.train.header(), self.train.probe));
+        }
+    }
+
+    /// What the kernel refuses is lost like any other packet, but for what this host itself knows at once.
+    fn refused(&mut self, error: &io::Error, (to, header, probe): (SocketAddr, Option<Header>, bool)) {
+        let Some(header) = header else { return };
+        if probe {
+            // Larger than what this host's own device carries.
+            self.hear(Some((to, header)));
+        } else if let Some(report) = errors::own_report(error) {
+            self.port.report(to, &header, report, &mut self.wakers);
+            self.wake();
         }
     }
 }

@@ -54,11 +54,22 @@ fn address(storage: SockaddrStorage) -> Option<SocketAddr> {
     v4.or_else(|| storage.as_sockaddr_in6().map(|a| SocketAddr::new(a.ip().into(), a.port())))
 }
 
-/// "Port unreachable" and "fragmentation needed"; that a host or a network is out of reach may pass (RFC 1122, sec. 4.2.3.9).
+/// "Port unreachable", "fragmentation needed", and that a host or a network is out of reach.
 fn report(error: &libc::sock_extended_err, headers: u32) -> Option<Report> {
     match error.ee_errno as i32 {
         libc::ECONNREFUSED => Some(Report::Unreachable),
+        errno if is_no_route(errno) => Some(Report::NoRoute),
         libc::EMSGSIZE => Some(Report::TooLarge(error.ee_info.saturating_sub(headers).min(u32::from(u16::MAX)) as u16)),
         _ => None,
     }
+}
+
+/// Whether that says that no route leads there, none that may be used (`ip route add prohibit`), or none from an address of that family.
+fn is_no_route(errno: i32) -> bool {
+    matches!(errno, libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT)
+}
+
+/// What this host itself said when it was to send a datagram.
+pub(crate) fn own_report(error: &io::Error) -> Option<Report> {
+    error.raw_os_error().filter(|errno| is_no_route(*errno)).map(|_| Report::NoRoute)
 }

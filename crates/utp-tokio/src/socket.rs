@@ -45,14 +45,15 @@ impl UtpSocket {
     /// Connects. A future that is dropped gives up the attempt.
     ///
     /// # Errors
-    /// `TimedOut` after 21 s without an answer (SYNs at 0, 3 and 9 s), `ConnectionRefused`, or no room for another connection.
+    /// `TimedOut` after 21 s without an answer (SYNs at 0, 3 and 9 s), `ConnectionRefused`, `HostUnreachable` where no route leads to the
+    /// peer, or no room for another connection.
     pub async fn connect(&self, peer: SocketAddr) -> io::Result<UtpStream> {
         let stream = UtpStream::new(self.port.connect(self.port.udp.to_wire(peer))?);
         stream.established().await?;
         Ok(stream)
     }
 
-    /// Accepts connections as long as the listener lives.
+    /// Accepts connections as long as the listener lives. Those that nobody has accepted are reset with it.
     pub fn listen(&self) -> UtpListener {
         self.port.listen(true);
         UtpListener { socket: self.clone() }

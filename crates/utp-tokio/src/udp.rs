@@ -111,7 +111,7 @@ impl Udp {
         self.state.max_gso_segments()
     }
 
-    /// Sends a train; `WouldBlock` if the socket's buffer is full.
+    /// Sends a train; `WouldBlock` if the socket's buffer is full. An error that no other datagram's report can be is the train's own.
     pub(crate) fn send(&self, train: &Train) -> io::Result<()> {
         if train.probe {
             self.forbid_fragments(true)?;
@@ -119,7 +119,7 @@ impl Udp {
         let transmit = train.transmit();
         let try_send = || self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit));
         // A report about some other datagram, to whomever, fails the next call instead of the one that it is about.
-        let sent = (0..MOST_FAILED).map(|_| try_send()).find(|sent| !is_report(sent)).unwrap_or(Ok(()));
+        let sent = (1..MOST_FAILED).map(|_| try_send()).find(|sent| !is_report(sent)).unwrap_or_else(try_send);
         if train.probe {
             self.forbid_fragments(false)?;
         }

@@ -1,12 +1,14 @@
-//! What the network says of datagrams that did not arrive, and peers that vanish: on loopback, with real ICMP.
+//! What the network says of datagrams that did not arrive, and peers that vanish: on loopback and in network namespaces, with real ICMP.
 #![expect(clippy::disallowed_methods, reason = "how long a failure takes is what is tested")]
 
 use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use lowtide_units::Span;
 use lowtide_utp::{Header, Kind, Packet};
 use lowtide_utp_tokio::{Options, UtpListener, UtpSocket, UtpStream};
+use nix::sched::{CloneFlags, unshare};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn any(v6: bool) -> SocketAddr {
@@ -102,4 +104,72 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     let _silent = answer.await.expect("answered");
     let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut [0])).await.expect("given up");
     assert_eq!(read.expect_err("nobody is there").kind(), std::io::ErrorKind::TimedOut);
+}
+
+fn ip(arguments: &str) {
+    assert!(Command::new("ip").args(arguments.split(' ')).status().expect("ip starts").success(), "ip {arguments}");
+}
+
+/// Runs `test` in a network namespace of its own, where no interface is up.
+fn alone<T: Future<Output = ()>>(name: &str, test: impl FnOnce() -> T + Send) {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if let Err(e) = unshare(CloneFlags::CLONE_NEWNET) {
+                return lowtide_testing::skip(name, &format!("a network namespace needs root: {e}"));
+            }
+            // All on this thread, the only one that is in the namespace.
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test());
+        });
+        thread.join().expect("it passes");
+    });
+}
+
+async fn refused(bound: &str, peer: &str) -> (std::io::ErrorKind, Duration) {
+    let socket = UtpSocket::bind(bound.parse().expect("an address"), Options::default()).expect("bound");
+    let began = Instant::now();
+    let error = socket.connect(peer.parse().expect("an address")).await.expect_err("nobody is there");
+    (error.kind(), began.elapsed())
+}
+
+/// Offline; or of a host with addresses of both families the one that this host has no route to. Silence would take 21 s.
+#[test]
+fn a_peer_without_a_route_is_given_up_at_once() {
+    alone("a_peer_without_a_route_is_given_up_at_once", || async {
+        for (bound, peer) in [("0.0.0.0:0", "192.0.2.1:7070"), ("[::]:0", "[2001:db8::1]:7070"), ("[::]:0", "192.0.2.1:7070")] {
+            let (kind, took) = refused(bound, peer).await;
+            assert_eq!(kind, std::io::ErrorKind::HostUnreachable, "{bound} {peer}");
+            assert!(took < Duration::from_secs(2), "{bound} {peer}: {took:?}");
+        }
+    });
+}
+
+/// A neighbour that does not answer: this host's own ICMP says so after three seconds, as it tells TCP.
+#[test]
+fn a_neighbour_that_is_not_there_is_given_up_with_the_networks_word() {
+    alone("a_neighbour_that_is_not_there_is_given_up_with_the_networks_word", || async {
+        // Where this host's own word comes from.
+        ip("link set lo up");
+        ip("link add near type veth peer name far");
+        ip("address add 192.0.2.1/24 dev near");
+        ip("link set near up");
+        ip("link set far up");
+        let (kind, took) = refused("0.0.0.0:0", "192.0.2.2:7070").await;
+        assert_eq!(kind, std::io::ErrorKind::HostUnreachable);
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    });
+}
+
+/// A route that is gone for a moment ends nothing that is established (RFC 1122, sec. 4.2.3.9).
+#[test]
+fn an_established_connection_outlives_its_route() {
+    alone("an_established_connection_outlives_its_route", || async {
+        ip("link set lo up");
+        let (_socket, mut ours, _listener, mut theirs) = connected(Options::default()).await;
+        ip("link set lo down");
+        ours.write_all(&[1; 5000]).await.expect("taken");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        ip("link set lo up");
+        let read = tokio::time::timeout(Duration::from_secs(20), theirs.read_exact(&mut [0; 5000])).await;
+        assert_eq!(read.expect("in time").expect("it goes on"), 5000);
+    });
 }

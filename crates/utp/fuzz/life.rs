@@ -147,6 +147,7 @@ impl<C: Chance> Life<C> {
                 let seq = if noise { self.random.next() as u16 } else { self.quoted.seq };
                 let report = match self.random.below(8) {
                     0 => Report::Unreachable,
+                    1 => Report::NoRoute,
                     _ => Report::TooLarge(self.random.below(1500) as u16),
                 };
                 self.connection.on_report(&Header { seq, ..self.quoted }, report, self.now);

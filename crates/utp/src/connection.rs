@@ -56,6 +56,9 @@ pub enum Failure {
     /// The peer answered the SYN with a reset, or the network with a report that nobody listens.
     #[error("refused by the peer")]
     Refused,
+    /// The network, or this host, said of the SYN that no route leads to the peer.
+    #[error("no route to the peer")]
+    NoRoute,
     /// The network reported for a while that nobody listens on the peer's port any more.
     #[error("the peer's port is closed")]
     Unreachable,

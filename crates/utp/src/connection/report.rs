@@ -15,6 +15,8 @@ const UNREACHABLE_FOR: Span = Span::from_secs(3);
 pub enum Report {
     /// Nobody listens on the peer's port.
     Unreachable,
+    /// No route leads to the peer, or not now.
+    NoRoute,
     /// It must not be fragmented, and a link carries no UDP payload of more than so many bytes.
     TooLarge(u16),
 }
@@ -32,6 +34,10 @@ impl Connection {
         let bytes = HEADER_BYTES as u16 + sent.len;
         match report {
             Report::Unreachable if self.state == State::SynSent => self.state = State::Failed(Failure::Refused),
+            // Linux's TCP ends such an attempt too: there may be another address to try (RFC 5461, sec. 4.1).
+            Report::NoRoute if self.state == State::SynSent => self.state = State::Failed(Failure::NoRoute),
+            // A route that flaps (RFC 1122, sec. 4.2.3.9).
+            Report::NoRoute => return false,
             Report::Unreachable => {
                 self.unreachable.get_or_insert(now);
             }

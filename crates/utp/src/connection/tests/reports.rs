@@ -22,6 +22,23 @@ fn a_syn_to_a_closed_port_is_refused_at_once() {
     assert_eq!(pair.initiator.state(), State::Failed(Failure::Refused));
 }
 
+/// A host that cannot be reached ends the attempt, as it ends TCP's; what is established outlives a route that is gone for a while.
+#[test]
+fn a_peer_without_a_route_ends_an_attempt_and_no_connection() {
+    let mut pair = pair(Config::default(), 1);
+    pair.run(at(100), &mut |_| Fate::Lost);
+    assert!(pair.initiator.on_report(&last(&pair), Report::NoRoute, at(100)));
+    assert_eq!(pair.initiator.state(), State::Failed(Failure::NoRoute));
+
+    let mut pair = super::pair(Config::default(), 1);
+    pair.run(at(100), &mut |_| Fate::Pass);
+    pair.initiator.write(100);
+    pair.run(at(600), &mut |_| Fate::Lost);
+    assert!(!pair.initiator.on_report(&last(&pair), Report::NoRoute, at(600)));
+    pair.run(at(4200), &mut |_| Fate::Lost);
+    assert_eq!(pair.initiator.state(), State::Connected);
+}
+
 /// An established connection ends when reports went on for three seconds without a packet between; one packet and it goes on.
 #[test]
 fn a_closed_port_ends_a_connection_after_three_seconds_of_silence() {
