@@ -156,7 +156,8 @@ impl Port {
         table.listeners = if more { table.listeners + 1 } else { table.listeners - 1 };
         let unwanted = if table.listeners == 0 { std::mem::take(&mut table.ready) } else { VecDeque::new() };
         drop(table);
-        drop(unwanted);
+        // Nobody will read what they send.
+        unwanted.into_iter().for_each(UtpStream::abort);
     }
 
     pub(crate) fn accepted(&self) -> Option<UtpStream> {

@@ -205,6 +205,18 @@ async fn who_waits_for_acknowledgements_is_told_of_a_reset() {
     assert_eq!(ended.expect_err("not all arrived").kind(), ErrorKind::ConnectionReset);
 }
 
+/// Nobody will ever read what they send: a FIN would say that all is well.
+#[tokio::test]
+async fn connections_that_nobody_accepted_are_reset_with_their_listener() {
+    let (listener, socket) = ports("127.0.0.1");
+    let mut stream = socket.connect(listener.socket().local_addr().expect("bound")).await.expect("connected");
+    stream.write_all(b"hello").await.expect("written");
+    stream.shutdown().await.expect("acknowledged");
+    drop(listener);
+    let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut [0; 10])).await.expect("it is told");
+    assert_eq!(read.expect_err("nobody has answered").kind(), ErrorKind::ConnectionReset);
+}
+
 /// A runtime that ends, or a port that is aborted, leaves no peer in the dark.
 #[test]
 fn a_program_that_ends_resets_its_connections() {
