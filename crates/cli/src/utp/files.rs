@@ -80,8 +80,8 @@ pub fn place(root: &Path, path: &str) -> Result<PathBuf> {
     ensure!(!whole.file_name().is_some_and(is_part), "{path:?}: refused, unfinished files are called so");
     // A link among the folders that are there already may lead outside.
     let there = whole.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(root);
-    let (there, root) = (there.canonicalize()?, root.canonicalize()?);
-    ensure!(there.starts_with(root), "{path:?}: refused, a link in it leads outside the folder");
+    let real = |path: &Path| path.canonicalize().with_context(|| path.display().to_string());
+    ensure!(real(there)?.starts_with(real(root)?), "{path:?}: refused, a link in it leads outside the folder");
     Ok(whole)
 }
 
@@ -120,18 +120,19 @@ fn part_name(name: &str) -> String {
 /// Its place is outside the folder, or taken; or somebody else is receiving it ([`Busy`]).
 pub fn have(root: &Path, entry: &Entry, overwrite: bool) -> Result<Have> {
     let (place, part) = places(root, entry, overwrite)?;
+    let about = || part.display().to_string();
     let mut hash = Sha256::new();
     let mut bytes = 0;
     match File::open(&part) {
         Ok(file) => {
             let mut file = lock(file, &part, &place)?;
-            let there = file.metadata()?.len();
+            let there = file.metadata().with_context(about)?.len();
             if entry.bytes.is_some_and(|bytes| there <= bytes) {
-                bytes = copy_hash(&mut *file, u64::MAX, &mut hash)?;
+                bytes = copy_hash(&mut *file, u64::MAX, &mut hash).with_context(about)?;
             }
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {}
-        Err(e) => return Err(e).with_context(|| part.display().to_string()),
+        Err(e) => return Err(e).with_context(about),
     }
     Ok(Have { bytes, sha256: hex(&hash) })
 }
@@ -141,7 +142,7 @@ pub fn have(root: &Path, entry: &Entry, overwrite: bool) -> Result<Have> {
 fn lock(file: File, part: &Path, place: &Path) -> Result<Flock<File>> {
     let busy = || Busy(place.display().to_string());
     let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| busy())?;
-    let opened = file.metadata()?.ino();
+    let opened = file.metadata().with_context(|| part.display().to_string())?.ino();
     ensure!(part.symlink_metadata().is_ok_and(|now| now.ino() == opened), busy());
     Ok(file)
 }
@@ -170,9 +171,9 @@ impl Part {
         let file = lock(file, &part, &place)?;
         let mut part = Part { file, hash: Sha256::new(), part, place, overwrite, bytes: 0 };
         if entry.bytes.is_none_or(|bytes| part.file.metadata().is_ok_and(|there| there.len() > bytes)) {
-            part.file.set_len(0)?;
+            part.empty()?;
         }
-        part.bytes = copy_hash(&mut *part.file, u64::MAX, &mut part.hash)?;
+        part.bytes = copy_hash(&mut *part.file, u64::MAX, &mut part.hash).with_context(|| part.part.display().to_string())?;
         Ok(part)
     }
 
@@ -190,8 +191,11 @@ impl Part {
             return Ok(());
         }
         ensure!(offset == 0, "{}: continued from {offset}, and {} bytes are there", self.place.display(), self.bytes);
-        self.file.set_len(0)?;
-        self.file.rewind()?;
+        self.empty()
+    }
+
+    fn empty(&mut self) -> Result<()> {
+        self.file.set_len(0).and_then(|()| self.file.rewind()).with_context(|| self.part.display().to_string())?;
         (self.hash, self.bytes) = (Sha256::new(), 0);
         Ok(())
     }
@@ -213,11 +217,12 @@ impl Part {
     /// Those.
     pub fn finish(self, whole: &Have) -> Result<()> {
         let place = self.place.display();
+        let about = || self.part.display().to_string();
         if self.have() != *whole {
-            std::fs::remove_file(&self.part)?;
+            std::fs::remove_file(&self.part).with_context(about)?;
             bail!("{place}: arrived with another sha256 than it left with; thrown away");
         }
-        self.file.sync_all()?;
+        self.file.sync_all().with_context(about)?;
         if self.overwrite {
             return std::fs::rename(&self.part, &self.place).with_context(|| place.to_string());
         }
@@ -225,7 +230,7 @@ impl Part {
             // A file system without that flag has links, which replace nothing either.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 std::fs::hard_link(&self.part, &self.place).with_context(|| place.to_string())?;
-                Ok(std::fs::remove_file(&self.part)?)
+                std::fs::remove_file(&self.part).with_context(about)
             }
             renamed => renamed.with_context(|| place.to_string()),
         }
@@ -279,7 +284,7 @@ impl Source {
         let most = self.offered.map_or(into.len(), |offered| into.len().min(offered.saturating_sub(self.bytes) as usize));
         let mut read = 0;
         while read < most {
-            match self.file.read(&mut into[read..most])? {
+            match self.file.read(&mut into[read..most]).with_context(|| self.name.clone())? {
                 0 => break,
                 n => read += n,
             }

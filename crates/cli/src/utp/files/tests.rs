@@ -17,6 +17,13 @@ fn a_path_stays_inside_the_folder() {
     }
 }
 
+/// The folder that files go to is taken away while `recv` listens.
+#[test]
+fn a_folder_that_is_gone_is_named() {
+    let error = place(Path::new("/no/such"), "f").map(drop).expect_err("no folder");
+    assert!(format!("{error:#}").contains("/no/such"), "{error:#}");
+}
+
 /// `.x.lowtide-part` and then `x`: the second would take the first for its own beginning.
 #[test]
 fn what_is_called_like_an_unfinished_file_is_neither_sent_nor_taken() {
