@@ -170,7 +170,7 @@ fn a_sender_that_fails_says_why_to_the_receiver() {
     let receiver = Listening::recv(to.path(), &[]);
     let sent = send(Path::new("/proc/self/mem"), &receiver.address, &[]);
     let (success, errors) = receiver.ended();
-    assert!(!sent.status.success() && !success && errors.contains("os error 5"), "{errors}");
+    assert!(!sent.status.success() && !success && errors.contains("os error 5") && errors.contains("mem: "), "{errors}");
 }
 
 #[test]
@@ -226,20 +226,25 @@ fn a_key_on_one_end_only_is_told_on_both() {
     let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let file = from.path().join("f");
     std::fs::write(&file, bytes(32, 5)).expect("written");
-    let receiver = Listening::recv(to.path(), &["--key", file.to_str().expect("a name")]);
+    let mut receiver = Listening::recv(to.path(), &["--key", file.to_str().expect("a name")]);
     let sent = send(&file, &receiver.address, &[]);
-    let said = String::from_utf8_lossy(&sent.stderr).into_owned() + &receiver.ended().1;
-    assert!(!sent.status.success() && said.contains("wants a --key") && said.contains("the other has none"), "{said}");
+    let said = String::from_utf8_lossy(&sent.stderr).into_owned();
+    assert!(!sent.status.success() && said.contains("wants a --key"), "{said}");
+    let told = receiver.line();
+    assert!(told["error"].as_str().is_some_and(|error| error.contains("the other has none")), "{told}");
+    assert!(told["from"].as_str().is_some_and(|from| from.starts_with("127.0.0.1:")), "{told}");
 }
 
-/// Who has no key must not be able to end what those with one are about.
+/// Who has no key must not be able to end what those with one are about, nor to be the one transfer before they come.
 #[test]
-fn a_stranger_does_not_end_the_one_transfer_that_is_under_way() {
+fn a_stranger_is_not_the_one_transfer_nor_ends_it() {
     let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let key = from.path().join("key");
     std::fs::write(&key, bytes(32, 8)).expect("written");
     let keyed = ["--key", key.to_str().expect("a name")];
-    let receiver = Listening::recv(to.path(), &keyed);
+    let mut receiver = Listening::recv(to.path(), &keyed);
+    assert!(!send(&key, &receiver.address, &[]).status.success(), "it has no key");
+    assert!(receiver.line()["error"].is_string());
     let args = [&["send", "-", &receiver.address, "--name", "slow"][..], &keyed].concat();
     let mut sender = lowtide(&args).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
     let mut input = sender.stdin.take().expect("piped");
@@ -249,9 +254,44 @@ fn a_stranger_does_not_end_the_one_transfer_that_is_under_way() {
     input.write_all(b"and its end").expect("written");
     drop(input);
     assert!(sender.wait().expect("ends").success());
-    let (success, said) = receiver.ended();
-    assert!(success && said.contains("the other has none"), "{said}");
+    assert!(receiver.ended().0);
     assert_eq!(std::fs::metadata(to.path().join("slow")).expect("there").len(), 200_011);
+}
+
+/// `tail -f log | lowtide utp send -`: a pipe that is silent keeps nobody from hearing that the receiver has gone.
+#[test]
+fn a_sender_whose_input_is_silent_hears_that_its_receiver_has_gone() {
+    let to = tempfile::tempdir().expect("a folder");
+    let receiver = Listening::recv(to.path(), &[]);
+    let mut sender = slow_sender(&receiver.address);
+    part_arrives(to.path());
+    kill(Pid::from_raw(receiver.child.id() as i32), Signal::SIGINT).expect("it runs");
+    let began = Instant::now();
+    let ended = std::iter::repeat_with(|| {
+        std::thread::sleep(Duration::from_millis(50));
+        sender.try_wait().expect("a child")
+    });
+    let mut ended = ended.take_while(|_| began.elapsed() < Duration::from_secs(10)).flatten();
+    let status = ended.next();
+    let _gone = sender.kill();
+    sender.wait().expect("it ends");
+    assert_eq!(status.and_then(|status| status.code()), Some(1));
+}
+
+/// Neither end's transfer fails because what is said of it cannot be written; both say that it has arrived.
+#[test]
+fn a_summary_that_cannot_be_written_is_told_apart_from_a_transfer_that_failed() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let file = from.path().join("f");
+    std::fs::write(&file, "whole").expect("written");
+    let receiver = Listening::recv(to.path(), &[]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+    let args = ["send", file.to_str().expect("a name"), &receiver.address];
+    let sent = lowtide(&args).stdout(full).stderr(Stdio::piped()).spawn().and_then(Child::wait_with_output).expect("it ends");
+    let said = String::from_utf8_lossy(&sent.stderr).into_owned();
+    assert!(sent.status.code() == Some(1) && said.contains("everything has arrived") && said.contains("standard output"), "{said}");
+    assert!(receiver.ended().0);
+    assert_eq!(std::fs::read(to.path().join("f")).expect("there"), b"whole");
 }
 
 #[test]

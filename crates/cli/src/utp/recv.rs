@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use lowtide_units::Span;
 use lowtide_utp_tokio::{UtpStream, Watch};
@@ -44,10 +43,10 @@ pub struct Args {
     /// Replace files that are there.
     #[arg(long)]
     overwrite: bool,
-    /// End after one transfer, with its success or failure.
+    /// End after one transfer, with its success or failure. Who has no --key, or another one, or is no lowtide, is none.
     #[arg(long)]
     once: bool,
-    /// Print each transfer as a line of JSON; the first line is the address.
+    /// Print each transfer as a line of JSON, with an "error" if it failed; the first line is the address.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -68,8 +67,6 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
         eprintln!("lowtide utp recv: UDP {address}, into {}{how}", args.output.display());
     }
     let (done, mut ended) = tokio::sync::mpsc::channel::<Ended>(16);
-    // Somebody came who speaks as we do, with the key if there is one.
-    let begun = Arc::new(AtomicBool::new(false));
     let places = Arc::new(Semaphore::new(PLACES));
     loop {
         tokio::select! {
@@ -80,7 +77,6 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
                     overwrite: args.overwrite,
                     json: args.json,
                     key: key.clone(),
-                    begun: Arc::clone(&begun),
                     places: Arc::clone(&places),
                     patience: OFFER,
                 };
@@ -89,21 +85,21 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
                     let peer = stream.peer_addr();
                     let (summary, stranger) = job.serve(stream).await;
                     // What it says of files has their names in it, which the sender chose.
-                    let summary = summary.map_err(|e| anyhow!("{peer}: {}", printable(&format!("{e:#}"))));
+                    let summary = summary.map_err(|e| printable(&format!("{e:#}")));
                     // Nobody listens once the command ends.
-                    let _ = done.send(Ended { summary, stranger }).await;
+                    let _ = done.send(Ended { peer, summary, stranger }).await;
                 });
             }
-            Some(Ended { summary, stranger }) = ended.recv() => {
-                let summary = summary.and_then(|summary| summary.print(args.json));
-                // A stranger must not end what others are about.
-                if args.once && !(stranger && begun.load(Ordering::Relaxed)) {
+            Some(Ended { peer, summary, stranger }) = ended.recv() => {
+                let told = tell(peer, summary, args.json);
+                // A stranger must neither end what others are about nor be what was waited for.
+                if args.once && !stranger {
                     drop(listener);
                     // The last acknowledgement is on its way.
                     let _ = tokio::time::timeout(Duration::from_millis(500), socket.close()).await;
-                    return summary.map(|()| ExitCode::SUCCESS);
+                    return told.map(|()| ExitCode::SUCCESS);
                 }
-                if let Err(e) = summary {
+                if let Err(e) = told {
                     eprintln!("lowtide utp recv: {e:#}");
                 }
             }
@@ -111,10 +107,26 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// A connection that has ended, and whether the other end was none that could have sent anything.
+/// A connection that has ended, how it went or what was wrong, and whether the other end was none that could have sent anything.
 struct Ended {
-    summary: Result<Summary>,
+    peer: SocketAddr,
+    summary: Result<Summary, String>,
     stranger: bool,
+}
+
+/// Tells how a transfer went on standard output, what was wrong as well if that is JSON.
+///
+/// # Errors
+/// What was wrong; or it cannot be told.
+fn tell(peer: SocketAddr, summary: Result<Summary, String>, json: bool) -> Result<()> {
+    let why = match summary {
+        Ok(summary) => return summary.print(json),
+        Err(why) => why,
+    };
+    if json {
+        crate::stdout::line(serde_json::json!({ "from": peer.to_string(), "error": why }))?;
+    }
+    bail!("{peer}: {why}")
 }
 
 /// One transfer.
@@ -123,7 +135,6 @@ struct Job {
     overwrite: bool,
     json: bool,
     key: Option<Key>,
-    begun: Arc<AtomicBool>,
     /// One a transfer.
     places: Arc<Semaphore>,
     /// For the offer.
@@ -135,10 +146,7 @@ impl Job {
     async fn serve(&self, stream: UtpStream) -> (Result<Summary>, bool) {
         let watch = stream.watch();
         match channel::open(stream, self.key.as_ref(), false).await {
-            Ok((reader, writer)) => {
-                self.begun.store(true, Ordering::Relaxed);
-                (self.receive(reader, writer, &watch).await, false)
-            }
+            Ok((reader, writer)) => (self.receive(reader, writer, &watch).await, false),
             Err(e) => (Err(e), true),
         }
     }
@@ -238,7 +246,6 @@ mod tests {
             overwrite: false,
             json: true,
             key: None,
-            begun: Arc::default(),
             places: Arc::new(Semaphore::new(places)),
             patience: Duration::from_millis(50),
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use lowtide_utp_tokio::UtpStream;
 
@@ -66,11 +66,11 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     let (retransmits, rtt_ms) = info();
     let goodput_bps = progress.moved as f64 * 8.0 / took;
     let summary = Summary { files, bytes: progress.moved, seconds: took, goodput_bps, encrypted: key.is_some(), retransmits, rtt_ms };
-    summary.print(args.json)?;
+    let printed = summary.print(args.json);
     // The receiver has everything; only the end of the connection is left.
     writer.end_soon().await;
     reader.end_soon().await;
-    Ok(ExitCode::SUCCESS)
+    printed.map(|()| ExitCode::SUCCESS)
 }
 
 /// A connection to the first of `peers` that takes one.
@@ -117,7 +117,8 @@ async fn file(entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writ
     writer.message(&Message::Begin(source.bytes)).await?;
     let mut bytes = vec![0; MOST];
     loop {
-        let n = tokio::task::block_in_place(|| source.read(&mut bytes))?;
+        let n;
+        (source, bytes, n) = next(source, bytes, path.is_none()).await?;
         if n == 0 {
             break;
         }
@@ -135,6 +136,12 @@ async fn file(entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writ
     Ok(source)
 }
 
+/// The next bytes. Those of standard input may be long in coming: whoever waits for something else too is not held up.
+async fn next(mut source: Source, mut bytes: Vec<u8>, standard_input: bool) -> Result<(Source, Vec<u8>, usize)> {
+    let read = move || source.read(&mut bytes).map(|n| (source, bytes, n));
+    if standard_input { tokio::task::spawn_blocking(read).await? } else { tokio::task::block_in_place(read) }
+}
+
 /// How to ask a stream for its retransmissions and RTT once it belongs to a channel.
 fn stream_info(stream: &UtpStream) -> impl Fn() -> (u64, f64) + use<> {
     let watch = stream.watch();
@@ -148,8 +155,12 @@ impl Summary {
     /// On standard output: JSON, or a line a file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written; the files are in their places nevertheless.
     pub fn print(&self, json: bool) -> Result<()> {
+        self.write(json).context("everything has arrived, and is in its place, but that cannot be told")
+    }
+
+    fn write(&self, json: bool) -> Result<()> {
         if json {
             return stdout::line(serde_json::to_string(self)?);
         }
