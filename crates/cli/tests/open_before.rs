@@ -229,3 +229,37 @@ fn what_sockets_of_nested_and_of_removed_groups_receive_is_counted() {
     assert_eq!((&told["connections"], &told["connections_left_alone"]), (&3.into(), &0.into()), "{told:#}");
     assert_eq!(told["bytes"], drunk, "{told:#}");
 }
+
+/// A process that another run manages is not taken over, neither by its number nor as a descendant: its connections would be held back twice.
+#[test]
+fn what_another_run_manages_stays_with_that_run() {
+    if !can_manage("what_another_run_manages_stays_with_that_run") {
+        return;
+    }
+    let mut drinker = Drinker::new(&[env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--name", "first", "--"], "127.0.0.1");
+    let mut peer = TcpStream::connect(("127.0.0.1", drinker.port)).expect("it listens");
+    drinker.told("accept");
+    let outer = drinker.running.child.id();
+    let inner = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("it lives");
+    let inner = inner.trim();
+    let refused =
+        Command::new("timeout").args(["10", env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--pid", inner]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains(&format!("--pid {inner}: another run manages it already (process {outer})")) && said.lines().count() == 1,
+        "{said}"
+    );
+
+    let second = Running::of(&mut lowtide(&["run", "--quiet", "--name", "second", "--pid", &outer.to_string()]));
+    status("second", |_| true);
+    peer.write_all(&[7; 20_000]).expect("it is open");
+    drinker.told("20000");
+    status("first", |group| downloads(group) == 1);
+    let group = status("second", |_| true);
+    assert_eq!((downloads(&group), &group["connections_left_alone"]), (0, &0.into()), "{group:#}");
+    second.kill("-INT");
+    assert_eq!(second.code(), Some(0));
+    drop(drinker.input);
+    assert_eq!(drinker.running.code(), Some(0));
+}

@@ -57,6 +57,12 @@ pub fn of_process(pid: u32) -> Result<PathBuf> {
     Ok(v2_root()?.join(inside))
 }
 
+/// The process id of the run whose group process `pid` is in, if that run lives.
+pub fn run_of(pid: u32) -> Option<u32> {
+    let group = of_process(pid).ok()?;
+    group.ancestors().find_map(owner).filter(|run| run.is_alive()).map(|run| run.pid)
+}
+
 impl Group {
     /// Makes a group of our own below the group this process is in, named after `name` and this process.
     ///

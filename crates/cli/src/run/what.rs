@@ -27,6 +27,11 @@ impl What {
                 bail!("--pid {pid}: there is no such process");
             }
             cgroup::may_manage(pid).with_context(|| format!("--pid {pid}"))?;
+            if let Some(run) = cgroup::run_of(pid) {
+                bail!(
+                    "--pid {pid}: another run manages it already (process {run}), and nothing may be held back twice; end that run first"
+                );
+            }
             return Ok(What::Process(pid));
         }
         if let Some(path) = &args.cgroup {
@@ -102,13 +107,14 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Moves `pid` and all its descendants by `join`.
+    /// Moves `pid` and its descendants by `join`, but those that another run manages.
     pub fn move_tree(pid: u32, join: impl Fn(u32) -> anyhow::Result<()>) -> anyhow::Result<Origins> {
         let mut origins = Origins { root: cgroup::of_process(pid)?, of: HashMap::new() };
         let mut waiting = vec![pid];
         let mut seen = HashSet::new();
         while let Some(next) = waiting.pop() {
-            if !seen.insert(next) {
+            // One that is in a group already was born after the move into ours, or is another run's.
+            if !seen.insert(next) || (next != pid && cgroup::run_of(next).is_some()) {
                 continue;
             }
             let moved = cgroup::of_process(next).and_then(|from| join(next).map(|()| from));
