@@ -102,10 +102,21 @@ fn a_hundred_thousand_random_and_torn_packets_never_fail() {
     assert!(changed > 5_000, "only {changed} packets were lowered: the test misses its target");
 }
 
-/// Most of what `lowtide run` takes to start is the verifier's time, which grows with the instructions that it follows. The bounds
-/// are a fifth to about half above what Linux 6.18 follows; docs/run.md has the numbers of other kernels.
-fn bound(program: &str) -> u32 {
+/// Whether the verifier is one from before Linux 6.6 (no tcx). It follows up to 2.2 times as many instructions of the same program.
+fn is_old() -> bool {
+    let features = lowtide_kernel::features::Features::detect();
+    !features.list.iter().any(|feature| feature.name == "tcx" && feature.found)
+}
+
+/// Much of what `lowtide run` takes to start is the verifier's time: 0.43 µs for each instruction that it follows, measured on Linux 6.18 (`strace -f
+/// -T -e bpf lowtide run -- true`: 15.9 ms for the 37,265 of `receive`). There the bounds are a fifth to about half above what it follows. The start may
+/// cost 0.15 s and costs 0.11 on 6.18 (docs/run.md): 0.04 s are left, 90,000 instructions. What old verifiers may follow beyond that,
+/// in `receive` and beside it in the thread that loads the sending programs, is less than a third of these.
+fn bound(program: &str, is_old: bool) -> u32 {
     match program {
+        "receive" | "receive_joined" if is_old => 80_000,
+        "send_cong_avoid" if is_old => 45_000,
+        name if is_old && name.starts_with("transmit_") => 8_000,
         "receive" | "receive_joined" => 52_000,
         "send_pkts_acked" => 30_000,
         "send_cong_avoid" => 18_000,
@@ -122,9 +133,11 @@ fn the_verifier_follows_no_program_further_than_its_bound() {
     let (sending, lacking) = sending_verified(&Config::default()).expect("the kernel takes the programs");
     assert!(lacking.is_empty(), "{lacking:?}");
     let (receiving, names) = (bench.verified(), sending.iter().map(|p| p.name.as_str()).collect::<Vec<_>>());
-    assert_eq!((receiving.len(), sending.len()), (8, 14), "{receiving:?} {names:?}");
+    // Before 6.6 there is one outgoing program, not two.
+    assert_eq!((receiving.len(), sending.len()), (8 - usize::from(is_old()), 14), "{receiving:?} {names:?}");
     for program in receiving.iter().chain(&sending) {
-        assert!((1..=bound(&program.name)).contains(&program.followed), "{program:?}: more than {}", bound(&program.name));
+        let most = bound(&program.name, is_old());
+        assert!((1..=most).contains(&program.followed), "{program:?}: more than {most}");
     }
 }
 
@@ -145,7 +158,9 @@ fn the_verifier_follows_no_control_further_than_its_bound() {
     }
     let receiving = Bench::load(&named(lowtide)).unwrap_or_else(|e| panic!("{}: {e:#}", lowtide.name)).verified();
     let followed = receiving.iter().find(|p| p.name == "receive").map(|p| p.followed);
-    assert!(followed.is_some_and(|n| (1..=100_000).contains(&n)), "lowtide's receiver: {receiving:?}");
+    // 150,000 take 0.02 s more than 100,000, of the 0.04 s that the start has left.
+    let most = if is_old() { 150_000 } else { 100_000 };
+    assert!(followed.is_some_and(|n| (1..=most).contains(&n)), "lowtide's receiver: {receiving:?}, more than {most}");
 }
 
 fn sum(bytes: &[u8]) -> u32 {
