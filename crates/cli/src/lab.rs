@@ -1,5 +1,6 @@
 //! `lowtide lab`: a scenario on real network stacks, to a result folder. What the laboratory is, its crate knows.
 
+pub mod controls;
 pub mod interrupt;
 pub mod pool;
 
@@ -42,7 +43,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let unwritable = || format!("--out {}: cannot be written", args.out.display());
     let part = Part::begin(&args.out).with_context(unwritable)?;
     eprintln!("lowtide: {} runs for {}", scenario.name, human::span(scenario.duration_s));
+    let controls = controls::Controls::load(std::iter::once(&scenario))?;
     let outcome = run::run(&scenario, &options)?;
+    drop(controls);
     part.finish(&scenario.to_toml()?, &outcome.summary, Some(&series::of(&outcome))).with_context(unwritable)?;
     if args.json {
         stdout::line(serde_json::to_string_pretty(&outcome.summary)?)?;

@@ -179,7 +179,7 @@ fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
     let wanted: Vec<&Experiment> = experiments.iter().filter(|e| experiment::is_wanted(e, &run.which)).collect();
     if run.lab {
         let with_lab: Vec<&Experiment> = wanted.iter().copied().filter(|e| e.lab.is_some()).collect();
-        lab::run(folders, &with_lab, run.jobs, run.lab_jobs)?;
+        lab::run(folders, &with_lab, run.jobs, run.lab_jobs, run.record)?;
     } else {
         let beside = |e: &Experiment| wanted.iter().any(|w| w.id == e.id || w.beside.contains(&e.id));
         let extent = if run.quick { Extent::Quick } else { Extent::Full };
@@ -202,7 +202,7 @@ fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
     }
     eprintln!("{:.0} s; report: {}", began.elapsed().as_secs_f64(), report.display());
     let mut recorded = Recorded::read(root)?;
-    if run.record {
+    if run.record && !run.lab {
         recorded.take(&wanted);
         recorded.write(root)?;
     }
@@ -235,9 +235,10 @@ fn claims(outcomes: &[&Outcome]) -> String {
                 }
             }
         }
-        let (close, apart) = (outcome.lab.iter().filter(|c| c.close).count(), outcome.lab.iter().filter(|c| c.is_apart()).count());
-        if !outcome.lab.is_empty() {
-            let all = outcome.lab.len();
+        let lab = &outcome.lab.values;
+        let (close, apart) = (lab.iter().filter(|c| c.close).count(), lab.iter().filter(|c| c.is_apart()).count());
+        if !lab.is_empty() {
+            let all = lab.len();
             let _ = writeln!(
                 text,
                 "{id:<28} lab  {close} of {all} values close to the simulator's, {apart} apart by more than the runs among themselves"

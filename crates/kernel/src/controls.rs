@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use libbpf_rs::{Link, Object};
 use lowtide_window::Profile;
 
 use crate::interfaces::inside;
@@ -59,6 +60,13 @@ pub static KNOWN: [Known; 7] = [
     Known { name: "lt_nice", says: "TCP-NICE (Venkataramani 2002), to one segment", profile: "tcp_nice", alone: true },
 ];
 
+/// A control that is registered; dropped, it is taken back.
+#[derive(Debug)]
+pub struct Held {
+    _link: Link,
+    _object: Object,
+}
+
 impl Known {
     /// The control of that name.
     ///
@@ -100,6 +108,19 @@ impl Known {
         }
         link.disconnect(); // it stays when we end
         Ok(true)
+    }
+
+    /// Registers it for as long as what is returned lives, and for connections that outlive it; nothing if it was there already.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn hold(&self) -> Result<Option<Held>> {
+        if self.is_loaded() {
+            return Ok(None);
+        }
+        let (mut object, _unpaced) = send_load::load_control(&self.settings())?;
+        let link = send_load::register(&mut object).with_context(|| format!("the kernel does not register `{}`", self.name))?;
+        Ok(Some(Held { _link: link, _object: object }))
     }
 
     /// Takes it back. False if it was not there.

@@ -176,11 +176,17 @@ pub fn jobs(scenario: &Scenario) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// The registry's names are those of the algorithms; the kernel's differ where it has only one version.
-fn kernel_name(cc: &str) -> &str {
+/// The registry's names are those of the algorithms; the kernel's differ where it has only one version, and where lowtide brings them.
+pub fn kernel_name(cc: &str) -> &str {
     match cc {
         "bbr1" => "bbr",
         "newreno" => "reno",
+        "ledbat_pp" => "lt_ledbat_pp",
+        "ledbat_pp-enhanced" => "lt_enhanced",
+        "ledbat" => "lt_ledbat",
+        "tcp_lp" => "lt_tcp_lp",
+        "tcp_nice" => "lt_nice",
+        "lowtide" => "lt_lowtide",
         other => other,
     }
 }

@@ -62,7 +62,7 @@ impl Server {
         let listener = space.enter(|| {
             let listener = TcpListener::bind((address, port)).with_context(|| format!("listening on {address}:{port}"))?;
             setsockopt(&listener, TcpCongestion, &cc.into()).with_context(|| {
-                format!("this kernel has no TCP congestion control {cc} (see net.ipv4.tcp_available_congestion_control)")
+                format!("this kernel has no TCP congestion control {cc} (see net.ipv4.tcp_available_congestion_control, `lowtide cc list`)")
             })?;
             Ok(listener)
         })?;

@@ -10,6 +10,7 @@ use lowtide_lab::outcome::Outcome;
 use lowtide_lab::run::{self, Options};
 use lowtide_scenario::Scenario;
 
+use super::controls::Controls;
 use crate::human;
 
 /// Between the starts of the first runs: a laboratory that starts loads programs into the kernel, and its neighbour, in slow start
@@ -34,6 +35,7 @@ pub struct Run<'a> {
 /// # Errors
 /// The first that failed, named.
 pub fn run_all(runs: &[Run<'_>], at_a_time: usize, options: &Options) -> Result<()> {
+    let _controls = Controls::load(runs.iter().map(|r| &r.scenario))?;
     let (next, failed, progress) = (AtomicUsize::new(0), Mutex::new(None), Mutex::new(Progress::new(runs, at_a_time)));
     std::thread::scope(|scope| {
         for worker in 0..at_a_time.min(runs.len()) {

@@ -104,6 +104,9 @@ pub struct Lab {
     pub duration_s: f64,
     /// Runs a point, with seeds 1, 2, ….
     pub repeat: u32,
+    /// The companions that run there too.
+    #[serde(default)]
+    pub companions: Vec<String>,
     /// Why the two differ by more than they should, found by looking at traces.
     #[serde(default)]
     pub explained: Option<String>,

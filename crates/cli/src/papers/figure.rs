@@ -76,10 +76,10 @@ fn plot_of(outcome: &Outcome, axes: &Axes, palette: &mut Palette) -> Plot {
             _ => curves.over_sweep(outcome, axes, m),
         }
     }
-    for c in outcome.lab.iter().filter(|c| axes.shows(&c.point) && axes.y.contains(&c.metric)) {
-        let at = place(&c.point, axes, &c.metric);
+    for c in outcome.lab.values.iter().filter(|c| axes.shows(&c.point) && axes.y.contains(&c.value.metric)) {
+        let at = place(&c.point, axes, &c.value.metric);
         at.x.into_iter()
-            .for_each(|x| curves.add(format!("{}, laboratory", at.name), &at.base, Stroke::Rings, [(x, axes.drawn(c.lab))], None));
+            .for_each(|x| curves.add(format!("{}, laboratory", at.name), &at.base, Stroke::Rings, [(x, axes.drawn(c.value.lab))], None));
     }
     let floor = axes.floor.iter().flat_map(|metric| {
         let shown = outcome.measured.iter().filter(|m| axes.shows(&m.point));

@@ -9,7 +9,7 @@ use lowtide_scenario::{Series, Summary};
 use super::claim::Claim;
 use super::experiment::Experiment;
 use super::fragile::{Change, Fragility};
-use super::lab::{self, Compared};
+use super::lab::{self, Laboratory};
 use super::measure::{self, Values};
 use super::metrics::kept::Kept;
 use super::metrics::made;
@@ -67,7 +67,7 @@ pub struct Outcome<'a> {
     /// Runs of another build of lowtide.
     pub stale: usize,
     /// The simulator and the laboratory, where both ran.
-    pub lab: Vec<Compared>,
+    pub lab: Laboratory,
 }
 
 /// Reads and judges all that there is: of each experiment the full run, or else the quick one.
@@ -75,13 +75,14 @@ pub struct Outcome<'a> {
 /// # Errors
 /// A claim that cannot be decided, or a result that cannot be read.
 pub fn all<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<Outcome<'a>>> {
+    let laboratory = lab::Kept::read(folders)?;
     let read = |e: &'a Experiment| {
         let extent = extent_of(&folders.out, e)?;
         let of_this_build =
             |extent| Ok::<_, anyhow::Error>(jobs::of(&folders.out, e, extent, Change::None)?.iter().filter(|j| !j.is_current()).count());
         let stale = extent.map_or(Ok(0), of_this_build)?;
         let outcome = measured(&folders.out, e, extent, Change::None)?;
-        Ok(Outcome { stale, lab: lab::compare(folders, e)?, ..outcome })
+        Ok(Outcome { stale, lab: laboratory.of(e), ..outcome })
     };
     let mut outcomes = experiments.iter().map(read).collect::<Result<Vec<_>>>()?;
     let fragile = super::fragile::read(folders)?;
@@ -106,7 +107,7 @@ pub fn measured<'a>(out: &Path, experiment: &'a Experiment, extent: Option<Exten
 pub fn measured_at<'a>(out: &Path, experiment: &'a Experiment, extent: Option<Extent>, points: Vec<Point>) -> Result<Outcome<'a>> {
     let measured = read_back(out, experiment, points)?;
     let index = verdict::index(experiment, &measured);
-    Ok(Outcome { experiment, extent, measured, index, verdicts: Vec::new(), stale: 0, lab: Vec::new() })
+    Ok(Outcome { experiment, extent, measured, index, verdicts: Vec::new(), stale: 0, lab: Laboratory::default() })
 }
 
 fn extent_of(out: &Path, experiment: &Experiment) -> Result<Option<Extent>> {

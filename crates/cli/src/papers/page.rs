@@ -11,7 +11,7 @@ use super::axes::Axes;
 use super::conclusions;
 use super::experiment::Experiment;
 use super::figure::{self, Palette};
-use super::lab::Compared;
+use super::lab::{Compared, Laboratory};
 use super::lessons::{self, Conclusions};
 use super::outcome::{Outcome, Verdict};
 use super::points::{Extent, Profile};
@@ -109,7 +109,7 @@ fn marks(outcome: &Outcome, profile: Profile) -> Cell {
 
 fn summary_row(outcome: &Outcome) -> Vec<Cell> {
     let experiment = outcome.experiment;
-    let lab = match (&experiment.lab, outcome.lab.as_slice()) {
+    let lab = match (&experiment.lab, outcome.lab.values.as_slice()) {
         (None, _) => Cell::Text(String::new()),
         (Some(_), []) => Cell::Text("L, not run".to_owned()),
         (Some(lab), all) => {
@@ -253,7 +253,8 @@ fn verdict_cell(outcome: &Outcome, verdict: &Verdict, profile: Profile) -> Cell 
     Cell::Lines(lines)
 }
 
-fn laboratory(page: &mut Page, experiment: &Experiment, compared: &[Compared]) {
+fn laboratory(page: &mut Page, experiment: &Experiment, measured: &Laboratory) {
+    let compared = &measured.values;
     let Some(lab) = &experiment.lab else { return };
     page.subheading("Simulator and laboratory");
     if compared.is_empty() {
@@ -261,13 +262,14 @@ fn laboratory(page: &mut Page, experiment: &Experiment, compared: &[Compared]) {
         return;
     }
     page.paragraph(&format!(
-        "{} s instead of {} s, {} run(s) a point in both. Close: shares and indices within 10 % or 0.02, completion times within 15 % or 20 ms. The error is twice the standard error of the difference.",
+        "{}: {} s instead of {} s, {} run(s) a point in both (of a companion no more than it has). Close: shares and indices within 10 % or 0.02, completion times within 15 % or 20 ms. The error is twice the standard error of the difference.",
+        measured.made,
         lab.duration_s,
         experiment.scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default(),
         lab.repeat
     ));
     let row = |c: &Compared| {
-        let word = match (c.close, c.is_apart(), c.stalled) {
+        let word = match (c.close, c.is_apart(), c.value.stalled) {
             (true, ..) => "close".to_owned(),
             (_, false, _) => "no further apart than the runs among themselves".to_owned(),
             (_, true, true) => "apart; the host was late in this run".to_owned(),
@@ -276,11 +278,11 @@ fn laboratory(page: &mut Page, experiment: &Experiment, compared: &[Compared]) {
         let number = |v: f64| Cell::Text(format!("{v:.3}"));
         vec![
             Cell::Text(c.point.label()),
-            Cell::Text(c.metric.clone()),
-            number(c.sim),
-            number(c.lab),
-            Cell::Text(format!("{:+.0} %", 100.0 * (c.lab - c.sim) / c.sim)),
-            Cell::Text(c.noise.map_or_else(String::new, |noise| format!("± {noise:.3}"))),
+            Cell::Text(c.value.metric.clone()),
+            number(c.value.sim),
+            number(c.value.lab),
+            Cell::Text(format!("{:+.0} %", 100.0 * (c.value.lab - c.value.sim) / c.value.sim)),
+            Cell::Text(c.value.noise.map_or_else(String::new, |noise| format!("± {noise:.3}"))),
             Cell::Mark(!c.is_apart(), word),
         ]
     };

@@ -69,7 +69,7 @@ pub enum Extent {
 }
 
 impl Experiment {
-    /// The points of a run of that extent. Companions do not run in the laboratory, nor does any column but one: ours, or else what is
+    /// The points of a run of that extent. In the laboratory run the companions that it names, and one column: ours, or else what is
     /// described.
     pub fn points(&self, extent: Extent) -> Vec<Point> {
         let repeat = match (extent, &self.lab) {
@@ -77,7 +77,11 @@ impl Experiment {
             (Extent::Lab, Some(lab)) => lab.repeat,
             _ => 1,
         };
-        let repeat_of = |v: Option<u32>| if extent == Extent::Full { v.unwrap_or(repeat) } else { repeat };
+        let repeat_of = |own: Option<u32>| match extent {
+            Extent::Full => own.unwrap_or(repeat),
+            Extent::Quick => repeat,
+            Extent::Lab => repeat.min(own.unwrap_or(repeat)),
+        };
         let mut starts: Vec<Point> = Vec::new();
         for profile in self.profiles_in(extent) {
             let set: Vec<_> = self.column(profile).iter().flat_map(|c| &c.set).map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -88,18 +92,20 @@ impl Experiment {
             let mine = self.variants.iter().filter(|v| !v.companion && v.is_in(profile) && (extent != Extent::Quick || v.quick));
             starts.extend(mine.map(|v| Point { repeat: repeat_of(v.repeat), ..start.as_variant(v, Some(profile)) }));
         }
-        if extent != Extent::Lab {
-            let upon = |v: &Variant| {
-                let set =
-                    self.column(v.upon.unwrap_or(Profile::Described)).into_iter().flat_map(|c| &c.set).map(|(k, v)| (k.clone(), v.clone()));
-                Point { set: set.collect(), ..Point::default() }
-            };
-            let companions = self.variants.iter().filter(|v| v.companion && (extent != Extent::Quick || v.quick));
-            starts.extend(companions.map(|v| {
-                let companion = Some(v.name.clone());
-                Point { companion, repeat: repeat_of(v.repeat), ..upon(v).as_variant(v, None) }
-            }));
-        }
+        let upon = |v: &Variant| {
+            let column = self.column(v.upon.unwrap_or(Profile::Described));
+            Point { set: column.into_iter().flat_map(|c| &c.set).map(|(k, v)| (k.clone(), v.clone())).collect(), ..Point::default() }
+        };
+        let is_in = |v: &Variant| match (extent, &self.lab) {
+            (Extent::Full, _) => true,
+            (Extent::Quick, _) => v.quick,
+            (Extent::Lab, lab) => lab.as_ref().is_some_and(|lab| lab.companions.contains(&v.name)),
+        };
+        let companions = self.variants.iter().filter(|v| v.companion && is_in(v));
+        starts.extend(companions.map(|v| {
+            let companion = Some(v.name.clone());
+            Point { companion, repeat: repeat_of(v.repeat), ..upon(v).as_variant(v, None) }
+        }));
         self.sweep.iter().fold(starts, |points, sweep| {
             let values = self.swept(sweep, extent);
             points.iter().flat_map(|point| values.iter().map(|value| point.with(sweep, value))).collect()
