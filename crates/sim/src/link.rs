@@ -222,14 +222,13 @@ impl Link {
 
     /// `packet` comes; whether the transmitter is free to [`transmit`](Self::transmit).
     #[inline]
-    pub fn enqueue(&mut self, mut packet: Handle, now: Time, dropped: &mut Vec<(Handle, Drop)>) -> bool {
+    pub fn enqueue(&mut self, packet: Handle, now: Time, dropped: &mut Vec<(Handle, Drop)>) -> bool {
         self.stats.tick(now, self.bytes);
         self.stats.at_enqueue += u128::from(self.bytes);
         self.stats.arrivals += 1;
-        packet.queued = now;
         let drops = dropped.len();
         let bytes = self.bytes + u64::from(packet.bytes());
-        self.queue.enqueue(packet, now, dropped);
+        self.queue.enqueue(packet.timed(now), now, dropped);
         self.bytes = if dropped.len() == drops { bytes } else { self.queue.bytes() };
         self.stats.drops += (dropped.len() - drops) as u64;
         self.stats.max_bytes = self.stats.max_bytes.max(self.bytes);
@@ -300,7 +299,7 @@ fn take(
         return None;
     };
     *bytes = if dropped == 0 { *bytes - u64::from(packet.bytes()) } else { queue.bytes() };
-    stats.delay.add(now.since(packet.queued));
+    stats.delay.add(now.since(packet.at));
     stats.sent += u64::from(packet.bytes());
     Some(packet)
 }

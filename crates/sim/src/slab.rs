@@ -1,50 +1,98 @@
-//! Packets under way, kept in one place until they arrive or are dropped. Queues and links pass handles of 32 bytes around, not the
-//! packets: a packet is written once where it is sent and read once where it arrives. Knows no link.
+//! Packets under way, kept in one place until they arrive or are dropped. Queues and links pass handles around, not the packets: a packet
+//! is written once where it is sent and read once where it arrives. Knows no link.
 
-use lowtide_net::Ecn;
+use lowtide_net::{Ecn, Packet as _};
 use lowtide_units::Time;
 
 use crate::packet::Packet;
 
 /// What stages need to know of a packet under way.
+///
+/// Its parts share one number because a struct of many small fields is copied through memory in wide pieces, and a processor that reads
+/// a piece of which a narrower part was just written waits until that write, and all before it, have reached the cache. Two numbers
+/// stay in registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {
-    /// Where the packet is kept.
-    slot: u32,
-    /// The flow it belongs to.
-    pub flow: u32,
-    /// Bytes that queues and transmitters count: the IP packet and the link header.
-    bytes: u32,
-    /// Where the next stage of its path stands in [`Paths`](crate::paths::Paths).
-    pub next_stage: u32,
-    /// When it joined the queue it is in or was in last.
-    pub queued: Time,
-    /// Its ECN codepoint, which queues change.
-    pub ecn: Ecn,
+    /// From the top: the place where the packet is kept, its flow and where its next stage stands in [`Paths`](crate::paths::Paths), 32
+    /// bits each; the bytes that queues and transmitters count (the IP packet and the link header), 30; its ECN field, which queues
+    /// change, 2.
+    parts: u128,
+    /// When it joined the queue that it is in or was in last; behind a link, when it arrives.
+    pub at: Time,
 }
 
+const BYTES: u32 = 2;
+const NEXT_STAGE: u32 = 32;
+const FLOW: u32 = 64;
+const SLOT: u32 = 96;
+
 impl lowtide_net::Packet for Handle {
+    #[inline]
     fn bytes(&self) -> u32 {
-        self.bytes
+        self.parts as u32 >> BYTES
     }
 
+    #[inline]
     fn flow(&self) -> u64 {
-        u64::from(self.flow)
+        u64::from(self.flow())
     }
 
+    #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        match self.parts & 0b11 {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect0,
+            0b10 => Ecn::Ect1,
+            _ => Ecn::Ce,
+        }
     }
 
+    #[inline]
     fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
+        self.parts |= Ecn::Ce as u128;
     }
 }
 
 impl Handle {
+    #[inline]
+    fn new(slot: u32, next_stage: u32, packet: &Packet, bytes: u32, at: Time) -> Handle {
+        debug_assert!(bytes < 1 << 30, "a packet of {bytes} bytes");
+        let place = u128::from(slot) << SLOT | u128::from(packet.flow) << FLOW | u128::from(next_stage) << NEXT_STAGE;
+        Handle { parts: place | u128::from(bytes << BYTES) | packet.ecn as u128, at }
+    }
+
+    /// The flow it belongs to.
+    #[inline]
+    pub fn flow(&self) -> u32 {
+        (self.parts >> FLOW) as u32
+    }
+
+    /// Where the next stage of its path stands in [`Paths`](crate::paths::Paths).
+    #[inline]
+    pub fn next_stage(&self) -> u32 {
+        (self.parts >> NEXT_STAGE) as u32
+    }
+
+    /// The handle of a packet that has come to the next stage.
+    #[inline]
+    pub fn advanced(self) -> Handle {
+        Handle { parts: self.parts + (1 << NEXT_STAGE), ..self }
+    }
+
+    /// The handle with another time.
+    #[inline]
+    pub fn timed(self, at: Time) -> Handle {
+        Handle { at, ..self }
+    }
+
+    #[inline]
+    fn slot(&self) -> u32 {
+        (self.parts >> SLOT) as u32
+    }
+
     /// Whether it is the very same transmission as `other`.
     pub fn is_same(&self, other: &Handle) -> bool {
-        self.slot == other.slot
+        self.slot() == other.slot()
     }
 }
 
@@ -59,8 +107,7 @@ impl Slab {
     /// Keeps `packet`, which has `link_header` bytes of header besides and whose path begins at `next_stage`.
     #[inline]
     pub fn put(&mut self, packet: &Packet, link_header: u32, next_stage: u32, now: Time) -> Handle {
-        let (flow, bytes, ecn) = (packet.flow, packet.size + link_header, packet.ecn);
-        Handle { slot: self.keep(packet), flow, bytes, next_stage, queued: now, ecn }
+        Handle::new(self.keep(packet), next_stage, packet, packet.size + link_header, now)
     }
 
     #[inline]
@@ -76,21 +123,22 @@ impl Slab {
     /// The packet as it is now, with the mark that a queue may have set.
     #[inline]
     pub fn get(&mut self, handle: &Handle) -> &Packet {
-        let packet = &mut self.packets[handle.slot as usize];
-        packet.ecn = handle.ecn;
+        let packet = &mut self.packets[handle.slot() as usize];
+        packet.ecn = handle.ecn();
         packet
     }
 
     /// A second one like `handle`'s.
     pub fn duplicate(&mut self, handle: &Handle) -> Handle {
         let packet = *self.get(handle);
-        Handle { slot: self.keep(&packet), ..*handle }
+        let place = u128::from(self.keep(&packet)) << SLOT;
+        Handle { parts: handle.parts & ((1 << SLOT) - 1) | place, ..*handle }
     }
 
     /// The packet has arrived or is lost: its place is free.
     #[inline]
     pub fn free(&mut self, handle: &Handle) {
-        self.free.push(handle.slot);
+        self.free.push(handle.slot());
     }
 
     /// Packets under way.

@@ -8,10 +8,10 @@ use crate::link::Link;
 use crate::service::HostJitter;
 use crate::slab::Handle;
 
-/// Packets under way, by arrival; one event pends for the first of them.
+/// Packets under way, by arrival ([`Handle::at`]); one event pends for the first of them.
 #[derive(Debug)]
 pub struct Pipe {
-    packets: VecDeque<(Time, Handle)>,
+    packets: VecDeque<Handle>,
     /// When that event comes; [`Time::MAX`]: none pends.
     pending: Time,
 }
@@ -26,10 +26,11 @@ impl Pipe {
     /// `packet` arrives at `at`; the time to schedule, if no earlier event pends.
     #[inline]
     pub fn push(&mut self, at: Time, packet: Handle) -> Option<Time> {
-        if self.packets.back().is_some_and(|last| last.0 > at) {
-            self.insert(at, packet);
+        let packet = packet.timed(at);
+        if self.packets.back().is_some_and(|last| last.at > at) {
+            self.insert(packet);
         } else {
-            self.packets.push_back((at, packet));
+            self.packets.push_back(packet);
         }
         if self.pending <= at {
             return None;
@@ -40,18 +41,18 @@ impl Pipe {
 
     /// Puts `packet` before those that arrive later: reordering links only.
     #[cold]
-    fn insert(&mut self, at: Time, packet: Handle) {
-        let place = self.packets.partition_point(|waiting| waiting.0 <= at);
-        self.packets.insert(place, (at, packet));
+    fn insert(&mut self, packet: Handle) {
+        let place = self.packets.partition_point(|waiting| waiting.at <= packet.at);
+        self.packets.insert(place, packet);
     }
 
     /// The next packet that has arrived by `now`.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Handle> {
-        if self.packets.front()?.0 > now {
+        if self.packets.front()?.at > now {
             return None;
         }
-        self.packets.pop_front().map(|(_, packet)| packet)
+        self.packets.pop_front()
     }
 
     /// After the arrivals of `now`: the time to schedule next.
@@ -60,7 +61,7 @@ impl Pipe {
         if self.pending > now {
             return None;
         }
-        let next = self.packets.front().map(|front| front.0);
+        let next = self.packets.front().map(|front| front.at);
         self.pending = next.unwrap_or(Time::MAX);
         next
     }

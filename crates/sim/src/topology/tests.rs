@@ -125,7 +125,7 @@ fn collisions(kind: &str, flows: u32, seed: u64) -> usize {
     for _ in 0..flows {
         now += Span::from_millis(1);
         link.has_left(now);
-        order.push(link.transmit(now, &mut dropped).expect("one waits").packet.flow);
+        order.push(link.transmit(now, &mut dropped).expect("one waits").packet.flow());
     }
     order.windows(2).position(|w| w[0] > w[1]).map_or(0, |at| order.len() - at - 1)
 }

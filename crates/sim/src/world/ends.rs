@@ -12,7 +12,7 @@ use crate::trace::Step;
 impl World {
     /// A packet has come to the end of its path.
     pub(super) fn deliver(&mut self, handle: Handle, now: Time) {
-        let id = handle.flow;
+        let id = handle.flow();
         let packet = self.slab.get(&handle);
         self.sinks.packet(now, Step::Deliver, packet, None);
         let flow = &mut self.flows[id as usize];
@@ -38,7 +38,7 @@ impl World {
 
     /// An acknowledgement, or whatever uTP sends to the end that connected.
     fn on_answer(&mut self, handle: Handle, now: Time) {
-        let id = handle.flow;
+        let id = handle.flow();
         let flow = &mut self.flows[id as usize];
         if let Some(sender) = &mut flow.sender {
             sender.on_packet(self.slab.get(&handle), now);

@@ -22,15 +22,15 @@ impl World {
     /// Moves `packet` into the next stage of its path, or to its endpoint.
     #[inline]
     fn forward(&mut self, packet: Handle, now: Time) {
-        match self.paths.stage(packet.next_stage) {
+        match self.paths.stage(packet.next_stage()) {
             Some(stage) => self.enter(stage, packet, now),
             None => self.deliver(packet, now),
         }
     }
 
     /// `packet` comes to `stage`.
-    fn enter(&mut self, stage: u16, mut packet: Handle, now: Time) {
-        packet.next_stage += 1;
+    fn enter(&mut self, stage: u16, packet: Handle, now: Time) {
+        let packet = packet.advanced();
         let at = &mut self.stages[usize::from(stage)];
         let Some(link) = &mut at.link else {
             let through = at.through(now);
@@ -66,7 +66,7 @@ impl World {
             }
             self.events.schedule(free, Event::Free(u32::from(stage)));
             if !link.own {
-                self.flows[packet.flow as usize].stats.add_wait(now.since(packet.queued));
+                self.flows[packet.flow() as usize].stats.add_wait(now.since(packet.at));
             }
             if link.varies() {
                 link.hold(left, packet);
@@ -87,7 +87,7 @@ impl World {
         let mut marks = self.sinks.marks(link);
         let (flows, watched) = (&mut self.flows, self.sinks.watch());
         let mut note = |packet: &Handle, state: QueueState| {
-            flows[packet.flow as usize].stats.add_wait(now.since(packet.queued));
+            flows[packet.flow() as usize].stats.add_wait(now.since(packet.at));
             if watched {
                 taken.push((*packet, state));
             }
@@ -160,7 +160,7 @@ impl World {
     #[cold]
     fn count_dropped(&mut self, stage: u16, now: Time) {
         for (packet, reason) in self.dropped.drain(..) {
-            self.flows[packet.flow as usize].stats.drops += 1;
+            self.flows[packet.flow() as usize].stats.drops += 1;
             if self.sinks.watch() {
                 let link = self.stages[usize::from(stage)].link.as_ref();
                 let at = link.map(|link| (stage, link.state()));
