@@ -87,14 +87,14 @@ impl SendingEnd {
         }
     }
 
-    /// The next packet to leave now, until there is none.
+    /// Writes the next packet to leave now to `room`, until there is none.
     #[inline]
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+    pub fn poll(&mut self, now: Time, room: &mut Packet) -> bool {
         match self {
-            SendingEnd::Tcp(sender) => sender.poll(now),
-            SendingEnd::Ns3(sender) => sender.poll(now),
-            SendingEnd::Ns2(sender) => sender.poll(now),
-            SendingEnd::Utp(end) => end.poll(now),
+            SendingEnd::Tcp(sender) => sender.poll(now, room),
+            SendingEnd::Ns3(sender) => sender.poll(now, room),
+            SendingEnd::Ns2(sender) => sender.poll(now, room),
+            SendingEnd::Utp(end) => end.poll(now, room),
         }
     }
 
@@ -257,29 +257,29 @@ impl SendingEnd {
 }
 
 impl ReceivingEnd {
-    /// A packet of the flow arrives; the answer, if one is due.
+    /// A packet of the flow arrives; whether an answer is due, which is then written to `room`.
     #[inline]
-    pub fn on_packet(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+    pub fn on_packet(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
         match self {
-            ReceivingEnd::Tcp(receiver) => receiver.on_data(packet, now),
-            ReceivingEnd::Ns3(receiver) => receiver.on_data(packet, now),
-            ReceivingEnd::Ns2(receiver) => receiver.on_data(packet, now),
+            ReceivingEnd::Tcp(receiver) => receiver.on_data(packet, now, room),
+            ReceivingEnd::Ns3(receiver) => receiver.on_data(packet, now, room),
+            ReceivingEnd::Ns2(receiver) => receiver.on_data(packet, now, room),
             ReceivingEnd::Utp(end) => {
                 end.on_packet(packet, now);
-                end.poll(now)
+                end.poll(now, room)
             }
         }
     }
 
-    /// The deadline has come; what to send, if anything.
-    pub fn on_timer(&mut self, now: Time) -> Option<Packet> {
+    /// The deadline has come; whether a packet is due, which is then written to `room`.
+    pub fn on_timer(&mut self, now: Time, room: &mut Packet) -> bool {
         match self {
-            ReceivingEnd::Tcp(receiver) => receiver.on_timer(now),
-            ReceivingEnd::Ns3(receiver) => receiver.on_timer(now),
-            ReceivingEnd::Ns2(receiver) => receiver.on_timer(now),
+            ReceivingEnd::Tcp(receiver) => receiver.on_timer(now, room),
+            ReceivingEnd::Ns3(receiver) => receiver.on_timer(now, room),
+            ReceivingEnd::Ns2(receiver) => receiver.on_timer(now, room),
             ReceivingEnd::Utp(end) => {
                 end.connection.on_timer(now);
-                end.poll(now)
+                end.poll(now, room)
             }
         }
     }

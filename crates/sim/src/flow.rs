@@ -177,9 +177,9 @@ impl Flow {
         Ok(answer)
     }
 
-    /// A data segment arrives; the acknowledgement to send, if one is due.
+    /// A data segment arrives; whether an acknowledgement is due, which is then written to `room`.
     #[inline]
-    pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+    pub fn on_data(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
         if let Some(limiter) = &mut self.limiter {
             let (len, mss) = (packet.payload(), self.spec.wire.mss);
             let segment = rledbat::Segment {
@@ -193,16 +193,20 @@ impl Flow {
             let expected = self.receiver.as_ref().map_or(0, |receiver| receiver.next_expected());
             limiter.on_segment(&segment, expected.wrapping_mul(mss));
         }
-        let mut ack = self.receiver.as_mut()?.on_packet(packet, now)?;
-        self.hold(&mut ack, WindowLimiter::on_outgoing, now);
-        Some(ack)
+        let answers = self.receiver.as_mut().is_some_and(|receiver| receiver.on_packet(packet, now, room));
+        if answers {
+            self.hold(room, WindowLimiter::on_outgoing, now);
+        }
+        answers
     }
 
-    /// The receiver's timer; the acknowledgement to send, if one is due.
-    pub fn on_receiver_timer(&mut self, now: Time) -> Option<Packet> {
-        let mut ack = self.receiver.as_mut()?.on_timer(now)?;
-        self.hold(&mut ack, WindowLimiter::on_outgoing, now);
-        Some(ack)
+    /// The receiver's timer; whether an acknowledgement is due, which is then written to `room`.
+    pub fn on_receiver_timer(&mut self, now: Time, room: &mut Packet) -> bool {
+        let answers = self.receiver.as_mut().is_some_and(|receiver| receiver.on_timer(now, room));
+        if answers {
+            self.hold(room, WindowLimiter::on_outgoing, now);
+        }
+        answers
     }
 
     /// Lets an rLEDBAT receiver lower the window of what leaves.
@@ -254,20 +258,20 @@ impl Flow {
         Ok(())
     }
 
-    /// A uTP packet arrives where the flow's data goes; the acknowledgement to send, if one is due.
+    /// A uTP packet arrives where the flow's data goes; whether an acknowledgement is due, which is then written to `room`.
     ///
     /// # Errors
     /// Parameters that the algorithm refuses.
-    pub fn on_utp(&mut self, packet: &Packet, now: Time) -> Result<Option<Packet>, ParamError> {
+    pub fn on_utp(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> Result<bool, ParamError> {
         if let Some(receiver) = &mut self.receiver {
-            return Ok(receiver.on_packet(packet, now));
+            return Ok(receiver.on_packet(packet, now, room));
         }
-        let Some(config) = self.spec.utp.filter(|_| self.stats.completed.is_none()) else { return Ok(None) };
+        let Some(config) = self.spec.utp.filter(|_| self.stats.completed.is_none()) else { return Ok(false) };
         let end = UtpEnd::accept(packet.flow, config, self.spec.controller(now)?, packet, self.spec.seed, now);
-        let Some(mut end) = end else { return Ok(None) };
-        let answer = end.poll(now);
+        let Some(mut end) = end else { return Ok(false) };
+        let answers = end.poll(now, room);
         self.receiver = Some(ReceivingEnd::Utp(Box::new(end)));
-        Ok(answer)
+        Ok(answers)
     }
 
     fn begin_writing(&mut self, mut sender: SendingEnd, now: Time) {

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use lowtide_net::Ecn;
 use lowtide_units::{Rate, Span, Time};
 
-use crate::packet::Packet;
+use crate::packet::{Kind, Packet};
 use crate::stacks::{ns2, ns3};
 use crate::tcp;
 
 /// What of a sending end the path needs.
 pub trait Sending {
-    fn poll(&mut self, now: Time) -> Option<Packet>;
+    /// The next packet to leave.
+    fn next(&mut self, now: Time) -> Option<Packet>;
     fn on_ack(&mut self, ack: &Packet, now: Time);
     fn deadline(&self) -> Option<Time>;
     fn on_timer(&mut self, now: Time);
@@ -19,17 +20,25 @@ pub trait Sending {
 
 /// The same of a receiving end.
 pub trait Receiving {
-    fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet>;
+    /// What it answers to a data segment.
+    fn answer_to(&mut self, packet: &Packet, now: Time) -> Option<Packet>;
     fn deadline(&self) -> Option<Time>;
-    fn on_timer(&mut self, now: Time) -> Option<Packet>;
+    /// What it answers when its deadline has come.
+    fn late_answer(&mut self, now: Time) -> Option<Packet>;
+}
+
+/// What `end` writes, if it says so.
+fn written(end: impl FnOnce(&mut Packet) -> bool) -> Option<Packet> {
+    let mut room = Packet::new(0, Kind::Data, 0, Time::ZERO);
+    end(&mut room).then_some(room)
 }
 
 macro_rules! ends {
     ($($sender:ty, $receiver:ty;)*) => {
         $(
             impl Sending for $sender {
-                fn poll(&mut self, now: Time) -> Option<Packet> {
-                    self.poll(now)
+                fn next(&mut self, now: Time) -> Option<Packet> {
+                    written(|room| self.poll(now, room))
                 }
 
                 fn on_ack(&mut self, ack: &Packet, now: Time) {
@@ -46,16 +55,16 @@ macro_rules! ends {
             }
 
             impl Receiving for $receiver {
-                fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
-                    self.on_data(packet, now)
+                fn answer_to(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+                    written(|room| self.on_data(packet, now, room))
                 }
 
                 fn deadline(&self) -> Option<Time> {
                     self.deadline()
                 }
 
-                fn on_timer(&mut self, now: Time) -> Option<Packet> {
-                    self.on_timer(now)
+                fn late_answer(&mut self, now: Time) -> Option<Packet> {
+                    written(|room| self.on_timer(now, room))
                 }
             }
         )*
@@ -110,7 +119,7 @@ impl<S: Sending, R: Receiving> Pair<S, R> {
     }
 
     pub fn flush(&mut self) {
-        while let Some(mut packet) = self.sender.poll(self.now) {
+        while let Some(mut packet) = self.sender.next(self.now) {
             if packet.seq < self.marked {
                 packet.ecn = Ecn::Ce;
             }
@@ -149,14 +158,14 @@ impl<S: Sending, R: Receiving> Pair<S, R> {
     fn step(&mut self) {
         if self.data.front().is_some_and(|d| d.0 <= self.now) {
             let (_, packet) = self.data.pop_front().expect("just seen");
-            let ack = self.receiver.on_data(&packet, self.now);
+            let ack = self.receiver.answer_to(&packet, self.now);
             self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
         } else if self.acks.front().is_some_and(|a| a.0 <= self.now) {
             let (_, ack) = self.acks.pop_front().expect("just seen");
             self.sender.on_ack(&ack, self.now);
             self.flush();
         } else {
-            let ack = self.receiver.on_timer(self.now);
+            let ack = self.receiver.late_answer(self.now);
             self.acks.extend(ack.map(|ack| (self.now + self.rtt / 2, ack)));
             self.sender.on_timer(self.now);
             self.flush();

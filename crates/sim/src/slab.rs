@@ -4,7 +4,7 @@
 use lowtide_net::{Ecn, Packet as _};
 use lowtide_units::Time;
 
-use crate::packet::Packet;
+use crate::packet::{Kind, Packet};
 
 /// What stages need to know of a packet under way.
 ///
@@ -96,28 +96,56 @@ impl Handle {
     }
 }
 
-/// All packets under way.
-#[derive(Debug, Default)]
+/// All packets under way, and a place for the next one. An end writes its packet there, where it stays: copied from the end's stack it
+/// would be read in wide pieces right after its fields were written, see [`Handle`].
+#[derive(Debug)]
 pub struct Slab {
     packets: Vec<Packet>,
     free: Vec<u32>,
+    /// The place for the next one.
+    vacant: u32,
+}
+
+impl Default for Slab {
+    fn default() -> Slab {
+        Slab { packets: vec![Packet::new(0, Kind::Data, 0, Time::ZERO)], free: Vec::new(), vacant: 0 }
+    }
 }
 
 impl Slab {
-    /// Keeps `packet`, which has `link_header` bytes of header besides and whose path begins at `next_stage`.
+    /// Where the next packet is written.
     #[inline]
-    pub fn put(&mut self, packet: &Packet, link_header: u32, next_stage: u32, now: Time) -> Handle {
-        Handle::new(self.keep(packet), next_stage, packet, packet.size + link_header, now)
+    pub fn vacancy(&mut self) -> &mut Packet {
+        &mut self.packets[self.vacant as usize]
     }
 
+    /// A packet and, besides, where the next one is written.
     #[inline]
-    fn keep(&mut self, packet: &Packet) -> u32 {
-        let Some(slot) = self.free.pop() else {
-            self.packets.push(*packet);
-            return (self.packets.len() - 1) as u32;
-        };
-        self.packets[slot as usize] = *packet;
-        slot
+    pub fn get_and_vacancy(&mut self, handle: &Handle) -> (&Packet, &mut Packet) {
+        self.get(handle);
+        let [packet, vacancy] =
+            self.packets.get_disjoint_mut([handle.slot() as usize, self.vacant as usize]).expect("no packet lies where the next one will");
+        (packet, vacancy)
+    }
+
+    /// Keeps the packet that was written where the next one is: it has `link_header` bytes of header besides, and its path begins at
+    /// `next_stage`.
+    #[inline]
+    pub fn keep(&mut self, link_header: u32, next_stage: u32, now: Time) -> Handle {
+        let slot = self.vacant;
+        self.vacant = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(self.packets[slot as usize]);
+            (self.packets.len() - 1) as u32
+        });
+        let packet = &self.packets[slot as usize];
+        Handle::new(slot, next_stage, packet, packet.size + link_header, now)
+    }
+
+    /// Keeps `packet`.
+    #[inline]
+    pub fn put(&mut self, packet: &Packet, link_header: u32, next_stage: u32, now: Time) -> Handle {
+        *self.vacancy() = *packet;
+        self.keep(link_header, next_stage, now)
     }
 
     /// The packet as it is now, with the mark that a queue may have set.
@@ -131,7 +159,7 @@ impl Slab {
     /// A second one like `handle`'s.
     pub fn duplicate(&mut self, handle: &Handle) -> Handle {
         let packet = *self.get(handle);
-        let place = u128::from(self.keep(&packet)) << SLOT;
+        let place = self.put(&packet, 0, 0, handle.at).parts >> SLOT << SLOT;
         Handle { parts: handle.parts & ((1 << SLOT) - 1) | place, ..*handle }
     }
 
@@ -144,6 +172,6 @@ impl Slab {
     /// Packets under way.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.packets.len() - self.free.len()
+        self.packets.len() - self.free.len() - 1
     }
 }

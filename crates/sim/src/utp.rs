@@ -39,18 +39,18 @@ impl UtpEnd {
         }
     }
 
-    /// The next packet to leave now, until there is none.
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
-        let transmit = self.connection.poll(now)?;
+    /// Writes the next packet to leave now to `room`, until there is none.
+    pub fn poll(&mut self, now: Time, room: &mut Packet) -> bool {
+        let Some(transmit) = self.connection.poll(now) else { return false };
         // A mask that reports nothing (all that is held lies beyond it) says no more than none.
         let packet = Numbered { sack: transmit.packet.sack.filter(|sack| !sack.is_empty()), ..transmit.packet };
         let Numbered { header, sack, .. } = packet;
         let utp = Utp { header, mask: sack.map_or(0, Sack::mask), back: self.accepted };
-        let mut packet = Packet::new(self.flow, Kind::Utp(utp), packet.bytes() as u32 + UDP_HEADER, now);
-        packet.seq = u32::from(header.seq);
-        packet.retransmission = transmit.again;
-        packet.fin = header.kind == Type::Fin;
-        Some(packet)
+        *room = Packet::new(self.flow, Kind::Utp(utp), packet.bytes() as u32 + UDP_HEADER, now);
+        room.seq = u32::from(header.seq);
+        room.retransmission = transmit.again;
+        room.fin = header.kind == Type::Fin;
+        true
     }
 
     /// Counters.

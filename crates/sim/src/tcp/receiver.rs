@@ -137,21 +137,22 @@ impl Receiver {
         self.deadline
     }
 
-    /// A data segment arrives; the acknowledgement to send, if one is due.
-    pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
-        let ack = self.answer(packet, now);
+    /// A data segment arrives; whether an acknowledgement is due, which is then written to `room`.
+    pub fn on_data(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
+        let answers = self.answer(packet, now, room);
         let held = u64::from(self.data.received.extent()) * u64::from(self.config.mss);
         self.quick.on_read(now, self.delivered(), held);
-        ack
+        answers
     }
 
-    fn answer(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+    fn answer(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
         self.owd = now.nanos() as i64 - packet.sent.nanos() as i64;
         if packet.payload() == 0 {
             // A window probe (RFC 9293 §3.8.6.1) is answered, whatever waits.
-            return Some(self.acknowledge(now));
+            self.acknowledge(now, room);
+            return true;
         }
-        let before = self.note_marks(packet, now);
+        let tells_before = self.note_marks(packet, now, room);
         // Linux tcp_replace_ts_recent: what begins at or before the last acknowledgement, unless all of it is older.
         if packet.seq <= self.told && self.told <= packet.seq + 1 {
             self.echo = packet.sent;
@@ -169,30 +170,32 @@ impl Receiver {
         let anomaly = stored != Stored::InOrder || had_hole;
         // At the end of the transfer the application closes too: its FIN carries the acknowledgement, no timer is waited for.
         let now_due = anomaly || self.quick.is_due() || packet.cwr || packet.fin || self.unacknowledged >= self.config.every;
-        if let Some(before) = before {
+        if tells_before {
             // What follows the change of marks is acknowledged at once, too: by the timer, for only one can be returned here.
             self.unacknowledged = 1;
             self.deadline = Some(now);
-            return Some(before);
+        } else if now_due {
+            self.acknowledge(now, room);
+        } else {
+            self.deadline.get_or_insert(now + self.config.delay);
         }
-        if now_due {
-            return Some(self.acknowledge(now));
-        }
-        self.deadline.get_or_insert(now + self.config.delay);
-        None
+        tells_before || now_due
     }
 
-    /// Notes what `packet` says of congestion, before its data is stored; the acknowledgement that a change of marks releases.
-    fn note_marks(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+    /// Notes what `packet` says of congestion, before its data is stored; whether a change of marks releases an acknowledgement.
+    fn note_marks(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
         let marked = packet.is_marked();
         if self.config.marks == MarkEcho::EachChange {
             let changed = marked != self.ece;
-            let before = (changed && self.unacknowledged > 0).then(|| self.acknowledge(now));
+            let releases = changed && self.unacknowledged > 0;
+            if releases {
+                self.acknowledge(now, room);
+            }
             self.ece = marked;
-            if changed && before.is_none() {
+            if changed && !releases {
                 self.quick.enter(1);
             }
-            return before;
+            return releases;
         }
         if packet.cwr {
             self.ece = false;
@@ -206,16 +209,20 @@ impl Receiver {
             self.ece = true;
             self.quick.enter(QUICK_AFTER_MARK);
         }
-        None
+        false
     }
 
-    /// The delayed-acknowledgement timer.
-    pub fn on_timer(&mut self, now: Time) -> Option<Packet> {
-        (self.deadline? <= now).then(|| self.acknowledge(now))
+    /// The delayed-acknowledgement timer; whether an acknowledgement is due, which is then written to `room`.
+    pub fn on_timer(&mut self, now: Time, room: &mut Packet) -> bool {
+        let due = self.deadline.is_some_and(|due| due <= now);
+        if due {
+            self.acknowledge(now, room);
+        }
+        due
     }
 
-    fn acknowledge(&mut self, now: Time) -> Packet {
-        let mut ack = Packet::new(self.flow, Kind::Ack, 0, now);
+    fn acknowledge(&mut self, now: Time, ack: &mut Packet) {
+        *ack = Packet::new(self.flow, Kind::Ack, 0, now);
         ack.seq = self.next_expected();
         ack.owd = self.owd;
         ack.ece = self.ece;
@@ -230,6 +237,5 @@ impl Receiver {
         }
         self.unacknowledged = 0;
         self.deadline = None;
-        ack
     }
 }

@@ -229,11 +229,11 @@ impl Sender {
         self.config.recovery == LossRecovery::Linux && !self.cc.has_own_recovery()
     }
 
-    /// The next packet to leave now, until there is none.
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+    /// Writes the next packet to leave now to `room`, until there is none.
+    pub fn poll(&mut self, now: Time, room: &mut Packet) -> bool {
         self.wait = None;
         if let Some(probe) = self.probe.take() {
-            return self.send_probe(probe, now);
+            return self.send_probe(probe, now, room);
         }
         let pipe = self.in_flight();
         let again = if self.only_new { None } else { self.board.next_lost() };
@@ -241,30 +241,31 @@ impl Sender {
         let forced = again.is_some() && std::mem::take(&mut self.duplicates.force);
         if len == 0 {
             self.out_of_data(pipe, now);
-            return None;
+            return false;
         }
         if again.is_none() && !self.permitted(len) {
             self.stopped(pipe, now);
             self.await_window(now);
-            return None;
+            return false;
         }
         if let Err(wait) = self.may_leave(pipe, len, forced, now) {
             self.wait = wait;
             if self.only_new && self.frto && self.board.nxt() <= self.recover {
-                return self.repair_after_all(now);
+                return self.repair_after_all(now, room);
             }
             self.stopped(pipe, now);
-            return None;
+            return false;
         }
-        Some(self.send(again, len, now))
+        self.send(again, len, now, room);
+        true
     }
 
     /// F-RTO could send nothing new: what is lost is repaired after all (`tcp_xmit_recovery`).
     #[cold]
     #[inline(never)]
-    fn repair_after_all(&mut self, now: Time) -> Option<Packet> {
+    fn repair_after_all(&mut self, now: Time, room: &mut Packet) -> bool {
         (self.only_new, self.frto) = (false, false);
-        self.poll(now)
+        self.poll(now, room)
     }
 
     /// Whether the window and the pacer let `len` bytes go; if not, when to ask again, should no acknowledgement come first.
@@ -301,7 +302,7 @@ impl Sender {
     }
 
     #[inline]
-    fn send(&mut self, again: Option<u32>, len: u32, now: Time) -> Packet {
+    fn send(&mut self, again: Option<u32>, len: u32, now: Time, room: &mut Packet) {
         if self.board.outstanding() == 0 {
             self.restart(now);
         }
@@ -322,7 +323,7 @@ impl Sender {
         }
         self.sent_some = true;
         self.on_sent(again, was_empty, now);
-        self.packet(seq, len, again.is_some(), now)
+        self.fill(seq, len, again.is_some(), now, room);
     }
 
     /// After a pause the algorithm may doubt its window (`tcp_slow_start_after_idle_check`, CA_EVENT_TX_START).
@@ -333,23 +334,22 @@ impl Sender {
         }
     }
 
-    /// The packet of segment `seq`, which leaves now.
+    /// Writes the packet of segment `seq`, which leaves now.
     #[inline]
-    fn packet(&mut self, seq: u32, len: u32, again: bool, now: Time) -> Packet {
+    fn fill(&mut self, seq: u32, len: u32, again: bool, now: Time, room: &mut Packet) {
         let rate = self.pacing_rate();
         self.pacer.on_sent(now, len, rate);
         self.last_sent = Some(now);
-        let mut packet = Packet::new(self.flow, Kind::Data, len + TCP_HEADER, now);
-        packet.seq = seq;
-        packet.echo = self.peer_clock;
-        packet.retransmission = again;
-        packet.fin = self.closed && self.offset(seq) + u64::from(len) == self.written;
+        *room = Packet::new(self.flow, Kind::Data, len + TCP_HEADER, now);
+        room.seq = seq;
+        room.echo = self.peer_clock;
+        room.retransmission = again;
+        room.fin = self.closed && self.offset(seq) + u64::from(len) == self.written;
         // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
         if self.config.ecn && !again {
-            packet.ecn = Ecn::Ect0;
-            packet.cwr = std::mem::take(&mut self.owes_cwr);
+            room.ecn = Ecn::Ect0;
+            room.cwr = std::mem::take(&mut self.owes_cwr);
         }
-        packet
     }
 
     /// The rate at which segments leave, if they are paced.

@@ -13,14 +13,14 @@ impl World {
     /// A packet has come to the end of its path.
     pub(super) fn deliver(&mut self, handle: Handle, now: Time) {
         let id = handle.flow();
-        let packet = self.slab.get(&handle);
+        let (packet, room) = self.slab.get_and_vacancy(&handle);
         self.sinks.packet(now, Step::Deliver, packet, None);
         let flow = &mut self.flows[id as usize];
         match packet.kind {
             Kind::Data => {
-                let ack = flow.on_data(packet, now);
+                let answers = flow.on_data(packet, now, room);
                 self.slab.free(&handle);
-                self.acknowledge(id, ack, now);
+                self.acknowledge(id, answers, now);
             }
             Kind::Ack | Kind::Utp(Utp { back: true, .. }) => {
                 if flow.sender_timer.is_at(now) && flow.sender.as_ref().is_some_and(SendingEnd::timer_goes_first) {
@@ -59,8 +59,8 @@ impl World {
         let id = packet.flow;
         let flow = &mut self.flows[id as usize];
         match packet.kind {
-            Kind::Utp(_) => match flow.on_utp(packet, now) {
-                Ok(answer) => self.acknowledge(id, answer, now),
+            Kind::Utp(_) => match flow.on_utp(packet, now, self.slab.vacancy()) {
+                Ok(answers) => self.acknowledge(id, answers, now),
                 Err(error) => self.error = Some(error),
             },
             Kind::Syn => match flow.syn_ack(id, now) {
@@ -80,8 +80,10 @@ impl World {
         let flow = &mut self.flows[id as usize];
         self.sinks.sender(now, id, flow);
         flow.check_done(now);
-        while let Some(packet) = self.flows[id as usize].sender.as_mut().and_then(|sender| sender.poll(now)) {
-            self.send(&packet, now);
+        while let Some(sender) = &mut self.flows[id as usize].sender
+            && sender.poll(now, self.slab.vacancy())
+        {
+            self.send_written(now);
         }
         let flow = &mut self.flows[id as usize];
         self.sinks.sender(now, id, flow);
@@ -102,10 +104,11 @@ impl World {
         self.send_all(id, now);
     }
 
+    /// The receiving end of flow `id` has acted; `answers`: it has written a packet, which leaves.
     #[inline]
-    fn acknowledge(&mut self, id: u32, ack: Option<Packet>, now: Time) {
-        if let Some(ack) = ack {
-            self.send(&ack, now);
+    fn acknowledge(&mut self, id: u32, answers: bool, now: Time) {
+        if answers {
+            self.send_written(now);
         }
         let flow = &mut self.flows[id as usize];
         let deadline = flow.receiver.as_ref().and_then(|receiver| receiver.deadline());
@@ -117,8 +120,8 @@ impl World {
     pub(super) fn receiver_timer(&mut self, id: u32, now: Time) {
         let flow = &mut self.flows[id as usize];
         if flow.receiver_timer.take(now) {
-            let ack = flow.on_receiver_timer(now);
-            self.acknowledge(id, ack, now);
+            let answers = flow.on_receiver_timer(now, self.slab.vacancy());
+            self.acknowledge(id, answers, now);
         }
     }
 }

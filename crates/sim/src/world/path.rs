@@ -14,8 +14,17 @@ impl World {
     /// `packet` leaves its endpoint.
     #[inline]
     pub(super) fn send(&mut self, packet: &Packet, now: Time) {
+        *self.slab.vacancy() = *packet;
+        self.send_written(now);
+    }
+
+    /// The packet that an endpoint has written where the slab has room for the next one leaves it.
+    #[inline]
+    pub(super) fn send_written(&mut self, now: Time) {
+        let packet = self.slab.vacancy();
         self.sinks.packet(now, Step::Send, packet, None);
-        let handle = self.slab.put(packet, self.link_header, self.paths.begin(packet), now);
+        let begin = self.paths.begin(packet);
+        let handle = self.slab.keep(self.link_header, begin, now);
         self.forward(handle, now);
     }
 

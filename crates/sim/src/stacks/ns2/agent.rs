@@ -314,12 +314,13 @@ impl Agent {
         self.latest_rtt.take()
     }
 
-    /// The next packet to leave now, until there is none.
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+    /// Writes the next packet to leave now to `room`, until there is none.
+    pub fn poll(&mut self, now: Time, room: &mut Packet) -> bool {
         if std::mem::take(&mut self.pending) {
             self.send_much(now);
         }
-        self.out.pop_front()
+        let next = self.out.pop_front();
+        next.inspect(|packet| *room = *packet).is_some()
     }
 
     /// When [`on_timer`](Self::on_timer) is due.

@@ -63,8 +63,8 @@ impl Sink {
         self.saved
     }
 
-    /// `recv`: a segment arrives; the acknowledgement to send, if one is due.
-    pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+    /// `recv`: a segment arrives; whether an acknowledgement is due, which is then written to `room`.
+    pub fn on_data(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
         self.owd = now.nanos() as i64 - packet.sent.nanos() as i64;
         // `Acker::update_ts`: of what begins at or below the left edge last told, duplicates too.
         if packet.sent >= self.ts_to_echo && packet.seq <= self.last_ack {
@@ -77,24 +77,28 @@ impl Sink {
         let waits = self.config.every > 1 && in_order && !had_gap && packet.seq > 0 && !packet.fin && self.saved.is_none();
         if waits {
             self.saved = Some(now + self.config.interval);
-            return None;
+        } else {
+            self.ack(now, room);
         }
-        Some(self.ack(now))
+        !waits
     }
 
-    /// The delayed acknowledgement is due.
-    pub fn on_timer(&mut self, now: Time) -> Option<Packet> {
-        (self.saved? <= now).then(|| self.ack(now))
+    /// Whether the delayed acknowledgement is due, which is then written to `room`.
+    pub fn on_timer(&mut self, now: Time, room: &mut Packet) -> bool {
+        let due = self.saved.is_some_and(|due| due <= now);
+        if due {
+            self.ack(now, room);
+        }
+        due
     }
 
-    fn ack(&mut self, now: Time) -> Packet {
+    fn ack(&mut self, now: Time, ack: &mut Packet) {
         self.saved = None;
         self.last_ack = self.received.next();
-        let mut ack = Packet::new(self.flow, Kind::Ack, ack_size(0), now);
+        *ack = Packet::new(self.flow, Kind::Ack, ack_size(0), now);
         ack.seq = self.last_ack;
         ack.owd = self.owd;
         ack.echo = self.ts_to_echo;
         ack.window = self.config.window();
-        ack
     }
 }

@@ -7,6 +7,7 @@ use lowtide_units::{Span, Time};
 use super::agent::{Agent, AgentConfig};
 use super::sink::{Sink, SinkConfig};
 use crate::packet::Packet;
+use crate::pair::Receiving as _;
 
 const SIZE: u32 = 1448;
 
@@ -106,7 +107,7 @@ fn the_echo_is_of_the_left_edge() {
     let mut echo = |seq, ms| {
         let sent = Time::from_millis(ms);
         let packet = Packet { seq, sent, ..Packet::new(0, crate::packet::Kind::Data, SIZE + crate::packet::TCP_HEADER, sent) };
-        sink.on_data(&packet, Time::from_millis(99)).map(|a| a.echo.nanos() / 1_000_000)
+        sink.answer_to(&packet, Time::from_millis(99)).map(|a| a.echo.nanos() / 1_000_000)
     };
     assert_eq!([echo(0, 1), echo(2, 3), echo(3, 4), echo(0, 7), echo(1, 9)], [1, 1, 1, 7, 9].map(Some));
 }

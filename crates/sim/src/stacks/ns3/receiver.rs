@@ -110,25 +110,25 @@ impl Receiver {
         self.del_ack_event
     }
 
-    /// `ForwardUp`: a data segment arrives; the acknowledgement to send, if one is due. Where a change of marks sends one and the segment
-    /// another, the second, which says all that the first does but its mark.
-    pub fn on_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+    /// `ForwardUp`: a data segment arrives; whether an acknowledgement is due, which is then written to `room`. Where a change of marks
+    /// sends one and the segment another, the second, which says all that the first does but its mark.
+    pub fn on_data(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
         self.owd = now.nanos() as i64 - packet.sent.nanos() as i64;
         let of_change = if packet.is_marked() && self.ce_seq < packet.seq + 1 {
             self.ce_seq = packet.seq + 1;
             self.ecn = EcnState::CeReceived;
-            self.ce_state(true, now)
+            self.ce_state(true, now, room)
         } else if packet.ecn != Ecn::NotEct && self.ecn != EcnState::Disabled {
-            self.ce_state(false, now)
+            self.ce_state(false, now, room)
         } else {
-            None
+            false
         };
         // `DoForwardUp`.
         if packet.cwr && self.ecn != EcnState::CeReceived {
             self.ecn = EcnState::Idle;
         }
         self.process_option_timestamp(packet);
-        self.received_data(packet, now).or(of_change)
+        self.received_data(packet, now, room) || of_change
     }
 
     /// `ProcessOptionTimestamp`.
@@ -143,49 +143,50 @@ impl Receiver {
         }
     }
 
-    fn received_data(&mut self, packet: &Packet, now: Time) -> Option<Packet> {
+    fn received_data(&mut self, packet: &Packet, now: Time, room: &mut Packet) -> bool {
         let expected = self.rx.next();
         if !self.rx.add(packet.seq, packet.payload(), self.config.segment) {
-            return Some(self.send_ack(now));
+            return self.send_ack(now, room);
         }
         if self.rx.has_gap() || self.rx.next() - expected > 1 {
             self.dctcp.delayed_ack_reserved = false;
-            return Some(self.send_ack(now));
+            return self.send_ack(now, room);
         }
         self.del_ack_count += 1;
         // The FIN that a last segment carries is acknowledged at once (`PeerClose`).
         if self.del_ack_count >= self.config.del_ack_max_count || packet.fin {
             self.dctcp.delayed_ack_reserved = false;
-            return Some(self.send_ack(now));
+            return self.send_ack(now, room);
         }
         self.dctcp.delayed_ack_reserved = true;
         self.del_ack_event.get_or_insert(now + self.config.del_ack_timeout);
-        None
+        false
     }
 
-    /// `DelAckTimeout`.
-    pub fn on_timer(&mut self, now: Time) -> Option<Packet> {
-        if self.del_ack_event? > now {
-            return None;
+    /// `DelAckTimeout`; whether an acknowledgement is due, which is then written to `room`.
+    pub fn on_timer(&mut self, now: Time, room: &mut Packet) -> bool {
+        if self.del_ack_event.is_none_or(|due| due > now) {
+            return false;
         }
         self.dctcp.delayed_ack_reserved = true;
-        Some(self.send_ack(now))
+        self.send_ack(now, room)
     }
 
-    /// An acknowledgement, with ECE while marks are to be echoed.
-    fn send_ack(&mut self, now: Time) -> Packet {
+    /// An acknowledgement, with ECE while marks are to be echoed. True, for it leaves in any case.
+    fn send_ack(&mut self, now: Time, room: &mut Packet) -> bool {
         let ece = matches!(self.ecn, EcnState::CeReceived | EcnState::SendingEce);
         if ece {
             self.ecn = EcnState::SendingEce;
         }
-        self.send_empty_packet(self.rx.next(), ece, now)
+        self.send_empty_packet(self.rx.next(), ece, now, room);
+        true
     }
 
     /// `SendEmptyPacket`.
-    fn send_empty_packet(&mut self, next: u32, ece: bool, now: Time) -> Packet {
+    fn send_empty_packet(&mut self, next: u32, ece: bool, now: Time, ack: &mut Packet) {
         (self.del_ack_event, self.del_ack_count) = (None, 0);
         self.high_tx_ack = self.high_tx_ack.max(next);
-        let mut ack = Packet::new(self.flow, Kind::Ack, 0, now);
+        *ack = Packet::new(self.flow, Kind::Ack, 0, now);
         ack.seq = next;
         ack.ece = ece;
         ack.owd = self.owd;
@@ -196,25 +197,26 @@ impl Receiver {
             // `AddSocketTags`: DCTCP's empty packets are ECN-capable, too.
             ack.ecn = Ecn::Ect0;
         }
-        ack
     }
 
     /// `TcpDctcp::CeState0to1` and `CeState1to0`: what is held back is acknowledged by the mark that it came with, up to where the receiver
     /// stood at the call before, which is one segment short.
-    fn ce_state(&mut self, ce: bool, now: Time) -> Option<Packet> {
+    fn ce_state(&mut self, ce: bool, now: Time, room: &mut Packet) -> bool {
         if !self.config.dctcp {
-            return None;
+            return false;
         }
         let prior = self.dctcp.prior_rcv_next.replace(self.rx.next());
         let changed = std::mem::replace(&mut self.dctcp.ce, ce) != ce;
         let held = prior.filter(|_| changed && self.dctcp.delayed_ack_reserved);
-        let ack = held.map(|prior| self.send_empty_packet(prior, !ce, now));
+        if let Some(prior) = held {
+            self.send_empty_packet(prior, !ce, now, room);
+        }
         self.ecn = match self.ecn {
             _ if ce => EcnState::CeReceived,
             EcnState::CeReceived | EcnState::SendingEce => EcnState::Idle,
             other => other,
         };
-        ack
+        held.is_some()
     }
 }
 
@@ -222,6 +224,7 @@ impl Receiver {
 mod tests {
     use super::*;
     use crate::packet::TCP_HEADER;
+    use crate::pair::Receiving as _;
 
     fn config() -> ReceiverConfig {
         ReceiverConfig {
@@ -242,13 +245,13 @@ mod tests {
     #[test]
     fn the_first_segment_then_every_second_or_the_timer() {
         let mut r = Receiver::new(0, config());
-        assert_eq!(r.on_data(&segment(0), Time::from_millis(1)).map(|a| a.seq), Some(1));
-        assert!(r.on_data(&segment(1), Time::from_millis(2)).is_none());
-        assert_eq!(r.on_data(&segment(2), Time::from_millis(3)).map(|a| a.seq), Some(3));
-        r.on_data(&segment(3), Time::from_millis(4));
+        assert_eq!(r.answer_to(&segment(0), Time::from_millis(1)).map(|a| a.seq), Some(1));
+        assert!(r.answer_to(&segment(1), Time::from_millis(2)).is_none());
+        assert_eq!(r.answer_to(&segment(2), Time::from_millis(3)).map(|a| a.seq), Some(3));
+        r.answer_to(&segment(3), Time::from_millis(4));
         assert_eq!(r.deadline(), Some(Time::from_millis(204)));
-        assert!(r.on_timer(Time::from_millis(203)).is_none());
-        assert_eq!(r.on_timer(Time::from_millis(204)).map(|a| a.seq), Some(4));
+        assert!(r.late_answer(Time::from_millis(203)).is_none());
+        assert_eq!(r.late_answer(Time::from_millis(204)).map(|a| a.seq), Some(4));
         assert_eq!(r.delivered(), 4 * 1448);
     }
 
@@ -257,7 +260,7 @@ mod tests {
     fn the_echo_is_that_of_the_first_segment_not_yet_acknowledged() {
         let mut r = Receiver::new(0, config());
         let at = |seq, ms| Packet { sent: Time::from_millis(ms), ..segment(seq) };
-        let echo = |r: &mut Receiver, seq, ms| r.on_data(&at(seq, ms), Time::from_millis(9)).map(|a| ts_value(a.echo));
+        let echo = |r: &mut Receiver, seq, ms| r.answer_to(&at(seq, ms), Time::from_millis(9)).map(|a| ts_value(a.echo));
         assert_eq!(echo(&mut r, 0, 1), Some(1));
         assert_eq!(echo(&mut r, 1, 2), None);
         assert_eq!(echo(&mut r, 2, 3), Some(2), "a delayed acknowledgement answers the earlier");
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn a_mark_is_echoed_until_it_is_answered() {
         let mut r = Receiver::new(0, ReceiverConfig { del_ack_max_count: 1, ..config() });
-        let mut on = |seq, ecn, cwr| r.on_data(&Packet { ecn, cwr, ..segment(seq) }, Time::ZERO).map(|a| a.ece);
+        let mut on = |seq, ecn, cwr| r.answer_to(&Packet { ecn, cwr, ..segment(seq) }, Time::ZERO).map(|a| a.ece);
         let seen = [on(0, Ecn::Ect0, false), on(1, Ecn::Ce, false), on(2, Ecn::Ect0, false), on(3, Ecn::Ect0, true)];
         assert_eq!(seen, [Some(false), Some(true), Some(true), Some(false)]);
     }
@@ -280,7 +283,7 @@ mod tests {
         let mut r = Receiver::new(0, ReceiverConfig { dctcp: true, ..config() });
         let mut on = |seq, ce| {
             let ecn = if ce { Ecn::Ce } else { Ecn::Ect0 };
-            r.on_data(&Packet { ecn, ..segment(seq) }, Time::ZERO).map(|a| (a.seq, a.ece))
+            r.answer_to(&Packet { ecn, ..segment(seq) }, Time::ZERO).map(|a| (a.seq, a.ece))
         };
         let seen = [on(0, false), on(1, false), on(2, true), on(3, false), on(4, true), on(5, true)];
         assert_eq!(seen, [Some((1, false)), None, Some((1, false)), Some((2, true)), Some((3, false)), Some((6, true))]);

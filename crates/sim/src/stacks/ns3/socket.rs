@@ -222,15 +222,16 @@ impl Socket {
         self.tcb.pacing
     }
 
-    /// The next packet to leave now, until there is none.
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+    /// Writes the next packet to leave now to `room`, until there is none.
+    pub fn poll(&mut self, now: Time, room: &mut Packet) -> bool {
         if std::mem::take(&mut self.send_pending) {
             self.tcb.now = now;
             if self.available_window() > 0 {
                 self.send_pending_data();
             }
         }
-        self.out.pop_front()
+        let next = self.out.pop_front();
+        next.inspect(|packet| *room = *packet).is_some()
     }
 
     /// When [`on_timer`](Self::on_timer) is due.

@@ -6,6 +6,7 @@ use lowtide_units::{Span, Time};
 
 use super::{Receiver, ReceiverConfig};
 use crate::packet::{Kind, Packet, TCP_HEADER};
+use crate::pair::Receiving as _;
 
 /// A segment that arrives: when, its number, the clock reading it echoes.
 type Arrival = (Time, u32, Time);
@@ -56,13 +57,13 @@ fn replay(arrivals: &[Arrival]) -> Vec<Answer> {
     };
     for &(at, seq, echo) in arrivals {
         if let Some(due) = receiver.deadline().filter(|due| *due <= at) {
-            note(due, receiver.on_timer(due), receiver.quick.window());
+            note(due, receiver.late_answer(due), receiver.quick.window());
         }
         let segment = Packet { seq, echo, ..Packet::new(0, Kind::Data, 1448 + TCP_HEADER, at) };
-        note(at, receiver.on_data(&segment, at), receiver.quick.window());
+        note(at, receiver.answer_to(&segment, at), receiver.quick.window());
     }
     if let Some(due) = receiver.deadline() {
-        note(due, receiver.on_timer(due), receiver.quick.window());
+        note(due, receiver.late_answer(due), receiver.quick.window());
     }
     answers
 }

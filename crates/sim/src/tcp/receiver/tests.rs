@@ -4,6 +4,7 @@ use lowtide_net::Ecn;
 
 use super::*;
 use crate::packet::TCP_HEADER;
+use crate::pair::Receiving as _;
 
 fn segment(seq: u32) -> Packet {
     Packet { seq, ..Packet::new(0, Kind::Data, 1448 + TCP_HEADER, Time::ZERO) }
@@ -16,26 +17,26 @@ fn receiver(every: u32, quick: u32) -> Receiver {
 #[test]
 fn every_second_segment_or_the_timer() {
     let mut r = receiver(2, 0);
-    assert!(r.on_data(&segment(0), Time::from_millis(1)).is_none());
+    assert!(r.answer_to(&segment(0), Time::from_millis(1)).is_none());
     assert_eq!(r.deadline(), Some(Time::from_millis(41)));
-    assert_eq!(r.on_data(&segment(1), Time::from_millis(2)).map(|a| a.seq), Some(2));
+    assert_eq!(r.answer_to(&segment(1), Time::from_millis(2)).map(|a| a.seq), Some(2));
     assert_eq!(r.deadline(), None);
-    r.on_data(&segment(2), Time::from_millis(3));
-    assert!(r.on_timer(Time::from_millis(42)).is_none());
-    assert_eq!(r.on_timer(Time::from_millis(43)).map(|a| a.seq), Some(3));
+    r.answer_to(&segment(2), Time::from_millis(3));
+    assert!(r.late_answer(Time::from_millis(42)).is_none());
+    assert_eq!(r.late_answer(Time::from_millis(43)).map(|a| a.seq), Some(3));
 }
 
 #[test]
 fn the_end_of_a_transfer_waits_for_no_timer() {
     let mut r = receiver(2, 0);
-    assert_eq!(r.on_data(&Packet { fin: true, ..segment(0) }, Time::ZERO).map(|a| a.seq), Some(1));
+    assert_eq!(r.answer_to(&Packet { fin: true, ..segment(0) }, Time::ZERO).map(|a| a.seq), Some(1));
 }
 
 #[test]
 fn the_first_segments_are_acknowledged_at_once_and_those_after_a_duplicate() {
     let mut r = receiver(2, 16);
     let acks =
-        |r: &mut Receiver, segments: std::ops::Range<u32>| segments.filter(|&n| r.on_data(&segment(n), Time::ZERO).is_some()).count();
+        |r: &mut Receiver, segments: std::ops::Range<u32>| segments.filter(|&n| r.answer_to(&segment(n), Time::ZERO).is_some()).count();
     assert_eq!(acks(&mut r, 0..32), 16 + 8);
     assert_eq!(acks(&mut r, 31..32), 1, "a duplicate, with DSACK");
     assert_eq!(acks(&mut r, 32..64), 15 + 8, "fifteen more: its own acknowledgement was the first of sixteen");
@@ -47,9 +48,9 @@ fn a_small_window_has_fewer_quick_acknowledgements() {
     for (segments, quick) in [(40, 16), (20, 10), (3, 1), (1, 2)] {
         let config = ReceiverConfig { quick: 0, grows: false, buffer: segments * 1448, ..ReceiverConfig::linux(1448) };
         let mut r = Receiver::new(0, config);
-        r.on_data(&segment(0), Time::ZERO);
-        r.on_data(&segment(0), Time::ZERO).expect("a duplicate is answered");
-        let alone = (1..40).take_while(|&n| r.on_data(&segment(n), Time::ZERO).is_some()).count();
+        r.answer_to(&segment(0), Time::ZERO);
+        r.answer_to(&segment(0), Time::ZERO).expect("a duplicate is answered");
+        let alone = (1..40).take_while(|&n| r.answer_to(&segment(n), Time::ZERO).is_some()).count();
         assert_eq!(alone, quick - 1, "{segments}");
     }
 }
@@ -57,13 +58,13 @@ fn a_small_window_has_fewer_quick_acknowledgements() {
 #[test]
 fn the_newest_run_comes_first_and_a_filled_hole_is_told_at_once() {
     let mut r = receiver(2, 0);
-    let sack = |r: &mut Receiver, n| r.on_data(&segment(n), Time::ZERO).expect("out of order").sack;
+    let sack = |r: &mut Receiver, n| r.answer_to(&segment(n), Time::ZERO).expect("out of order").sack;
     assert_eq!(sack(&mut r, 1)[0], (1, 2));
     assert_eq!(sack(&mut r, 5)[..2], [(5, 6), (1, 2)]);
     assert_eq!(sack(&mut r, 2)[..2], [(1, 3), (5, 6)]);
     assert_eq!(sack(&mut r, 9), [(9, 10), (1, 3), (5, 6)]);
     assert_eq!(sack(&mut r, 5)[..2], [(5, 6), (9, 10)], "duplicate first, then the newest run");
-    assert_eq!(r.on_data(&segment(0), Time::ZERO).map(|a| a.seq), Some(3));
+    assert_eq!(r.answer_to(&segment(0), Time::ZERO).map(|a| a.seq), Some(3));
     assert_eq!(r.delivered(), 3 * 1448);
 }
 
@@ -73,7 +74,7 @@ fn a_short_last_segment_counts_its_bytes_wherever_it_arrives() {
         let mut r = receiver(2, 0);
         for seq in order {
             let size = TCP_HEADER + if seq == 2 { 100 } else { 1448 };
-            r.on_data(&Packet { size, ..segment(seq) }, Time::ZERO);
+            r.answer_to(&Packet { size, ..segment(seq) }, Time::ZERO);
         }
         assert_eq!(r.delivered(), 2 * 1448 + 100, "{order:?}");
     }
@@ -84,8 +85,8 @@ fn a_short_last_segment_counts_its_bytes_wherever_it_arrives() {
 fn the_echo_is_that_of_the_first_segment_not_yet_acknowledged() {
     let mut r = receiver(2, 0);
     let at = |seq, ms| Packet { sent: Time::from_millis(ms), ..segment(seq) };
-    assert!(r.on_data(&at(0, 1), Time::from_millis(9)).is_none());
-    let echo = |r: &mut Receiver, seq, ms| r.on_data(&at(seq, ms), Time::from_millis(9)).map(|a| a.echo.nanos() / 1_000_000);
+    assert!(r.answer_to(&at(0, 1), Time::from_millis(9)).is_none());
+    let echo = |r: &mut Receiver, seq, ms| r.answer_to(&at(seq, ms), Time::from_millis(9)).map(|a| a.echo.nanos() / 1_000_000);
     assert_eq!(echo(&mut r, 1, 2), Some(1), "a delayed acknowledgement answers the earlier");
     assert_eq!(echo(&mut r, 3, 4), Some(1), "above a hole: the last in order");
     assert_eq!(echo(&mut r, 4, 5), Some(1));
@@ -100,7 +101,7 @@ fn marked(seq: u32, ce: bool, cwr: bool) -> Packet {
 #[test]
 fn a_mark_is_echoed_until_the_sender_answers() {
     let mut r = receiver(1, 0);
-    let mut ece = |seq, ce, cwr| r.on_data(&marked(seq, ce, cwr), Time::ZERO).expect("each is acknowledged").ece;
+    let mut ece = |seq, ce, cwr| r.answer_to(&marked(seq, ce, cwr), Time::ZERO).expect("each is acknowledged").ece;
     let echoed = [ece(0, false, false), ece(1, true, false), ece(2, false, false), ece(3, false, true), ece(4, false, false)];
     assert_eq!(echoed, [false, true, true, false, false]);
     assert!(ece(5, true, true), "a mark that arrives with the answer is a new one");
@@ -113,26 +114,26 @@ fn for_dctcp_each_change_of_marks_is_told_at_once() {
     let mut r = Receiver::new(0, config);
     let now = Time::from_millis(5);
     let told = |ack: Option<Packet>| ack.map(|a| (a.seq, a.ece));
-    assert_eq!(told(r.on_data(&marked(0, false, false), now)), None);
-    assert_eq!(told(r.on_data(&marked(1, true, false), now)), Some((1, false)));
+    assert_eq!(told(r.answer_to(&marked(0, false, false), now)), None);
+    assert_eq!(told(r.answer_to(&marked(1, true, false), now)), Some((1, false)));
     assert_eq!(r.deadline(), Some(now));
-    assert_eq!(told(r.on_timer(now)), Some((2, true)));
-    assert_eq!(told(r.on_data(&marked(2, true, false), now)), None);
-    assert_eq!(told(r.on_data(&marked(3, true, false), now)), Some((4, true)));
-    assert_eq!(told(r.on_data(&marked(4, false, false), now)), Some((5, false)), "nothing was held back");
+    assert_eq!(told(r.late_answer(now)), Some((2, true)));
+    assert_eq!(told(r.answer_to(&marked(2, true, false), now)), None);
+    assert_eq!(told(r.answer_to(&marked(3, true, false), now)), Some((4, true)));
+    assert_eq!(told(r.answer_to(&marked(4, false, false), now)), Some((5, false)), "nothing was held back");
 }
 
 #[test]
 fn a_window_probe_is_answered() {
     let mut r = receiver(2, 0);
-    r.on_data(&segment(0), Time::ZERO);
+    r.answer_to(&segment(0), Time::ZERO);
     let probe = Packet { size: TCP_HEADER, ..segment(0) };
-    assert_eq!(r.on_data(&probe, Time::ZERO).map(|a| (a.seq, a.sack)), Some((1, [(0, 0); 3])));
+    assert_eq!(r.answer_to(&probe, Time::ZERO).map(|a| (a.seq, a.sack)), Some((1, [(0, 0); 3])));
 }
 
 #[test]
 fn the_window_field_is_rounded_down_to_its_unit() {
     let config = ReceiverConfig { buffer: 100_000, scale: 14, ..ReceiverConfig::linux(1448) };
-    let ack = Receiver::new(0, config).on_data(&segment(0), Time::ZERO).expect("quick");
+    let ack = Receiver::new(0, config).answer_to(&segment(0), Time::ZERO).expect("quick");
     assert_eq!(ack.window, 6 * 16384);
 }

@@ -86,43 +86,45 @@ impl Sender {
         self.timer = Some((now + self.rto.rto(), Due::Retransmit));
     }
 
-    /// A probe leaves (Linux `tcp_send_loss_probe`, `tcp_write_wakeup`); none if there is nothing to send.
-    pub(super) fn send_probe(&mut self, probe: Probe, now: Time) -> Option<Packet> {
+    /// A probe leaves (Linux `tcp_send_loss_probe`, `tcp_write_wakeup`), unless there is nothing to send.
+    pub(super) fn send_probe(&mut self, probe: Probe, now: Time, room: &mut Packet) -> bool {
         let len = self.next_len();
         let new = len > 0 && (self.permitted(len) || (probe == Probe::Window && self.edge > self.offset(self.board.nxt())));
-        let packet = if new {
+        let leaves = if new {
             // Sequence numbers count segments here: one that the peer's window has room for in part leaves whole.
             self.tail.repeats = false;
-            Some(self.send(None, len, now))
+            self.send(None, len, now, room);
+            true
         } else if probe == Probe::Window {
             // Below the left edge, without data: a receiver answers it (`tcp_xmit_probe_skb`).
-            let mut packet = Packet::new(self.flow, Kind::Data, TCP_HEADER, now);
-            (packet.seq, packet.echo) = (self.board.una(), self.peer_clock);
-            return Some(packet);
+            *room = Packet::new(self.flow, Kind::Data, TCP_HEADER, now);
+            (room.seq, room.echo) = (self.board.una(), self.peer_clock);
+            return true;
         } else {
-            self.repeat_last(now)
+            self.repeat_last(now, room)
         };
         if probe == Probe::Tail {
             self.tail.wanted = false;
-            self.tail.end = packet.is_some().then(|| self.board.nxt());
+            self.tail.end = leaves.then(|| self.board.nxt());
             self.timer = None;
             self.restart_retransmission_timer(now);
         }
-        packet
+        leaves
     }
 
     /// The last segment leaves once more; it counts as in flight as it did.
-    fn repeat_last(&mut self, now: Time) -> Option<Packet> {
-        let last = (self.board.una()..self.board.nxt()).next_back()?;
+    fn repeat_last(&mut self, now: Time, room: &mut Packet) -> bool {
+        let Some(last) = (self.board.una()..self.board.nxt()).next_back() else { return false };
         let segment = *self.board.segment(last);
         if segment.sacked || segment.awaits_repair() {
-            return None;
+            return false;
         }
         let stamp = self.clock.stamp(now, self.in_flight(), u64::from(segment.len));
         self.board.send_probe(last, stamp);
         self.stats.retransmits += 1;
         self.tail.repeats = true;
-        Some(self.packet(last, segment.len, true, now))
+        self.fill(last, segment.len, true, now, room);
+        true
     }
 
     /// A segment left, as the only one out if `was_empty` (`tcp_event_new_data_sent`, `tcp_xmit_retransmit_queue`).

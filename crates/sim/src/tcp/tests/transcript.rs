@@ -11,6 +11,7 @@ use lowtide_cc::registry;
 use lowtide_units::{Span, Time};
 
 use crate::packet::{Kind, Packet};
+use crate::pair::Sending as _;
 use crate::tcp::sender::{LossRecovery, Sender, SenderConfig};
 use script::{Answer, Event, Transcript};
 
@@ -68,7 +69,7 @@ impl Replay {
     }
 
     fn poll(&mut self) {
-        while let Some(packet) = self.sender.poll(self.now) {
+        while let Some(packet) = self.sender.next(self.now) {
             self.left.push(self.now);
             self.sent.push(packet);
         }
