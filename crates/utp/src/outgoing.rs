@@ -197,24 +197,23 @@ impl Outgoing {
             (self.delivered_at, self.first_at) = (now, now);
         }
         let (order, delivered, delivered_at, first_at) = (self.transmissions, self.delivered, self.delivered_at, self.first_at);
-        let sent = self.get_mut(seq)?;
-        let joins = sent.transmissions == 0 || sent.marked;
-        let (was_marked, was_queued) = (sent.marked, sent.queued);
-        sent.transmissions = sent.transmissions.saturating_add(1);
-        (sent.at, sent.order, sent.marked, sent.queued) = (now, order, false, false);
-        (sent.delivered, sent.delivered_at, sent.first_at) = (delivered, delivered_at, first_at);
-        let sent = *sent;
+        let place = self.get_mut(seq)?;
+        let before = *place;
+        let transmissions = before.transmissions.saturating_add(1);
+        let sent = Sent { transmissions, at: now, order, marked: false, queued: false, delivered, delivered_at, first_at, ..before };
+        *place = sent;
+        let joins = before.transmissions == 0 || before.marked;
         self.in_flight += if joins { u64::from(sent.len) } else { 0 };
-        self.marked -= usize::from(was_marked);
-        self.queued -= usize::from(was_queued);
+        self.marked -= usize::from(before.marked);
+        self.queued -= usize::from(before.queued);
         Some(sent)
     }
 
     /// Packet `seq` has arrived; how it left last, unless that was known or it never left.
     pub(crate) fn ack(&mut self, seq: u16, now: Time, tally: &mut Tally) -> Option<Sent> {
-        let sent = self.get_mut(seq).filter(|sent| sent.transmissions > 0)?;
-        sent.acked = true;
-        let sent = *sent;
+        let place = self.get_mut(seq).filter(|sent| sent.transmissions > 0)?;
+        let sent = *place;
+        place.acked = true;
         self.in_flight -= if sent.marked { 0 } else { u64::from(sent.len) };
         self.marked -= usize::from(sent.marked);
         self.queued -= usize::from(sent.queued);

@@ -15,7 +15,9 @@ const DRIFT_WINDOW: Span = Span::from_secs(5);
 #[derive(Clone, Debug, Default)]
 pub struct DelayHistory {
     /// None before the first sample, which fills all slots.
-    base: Option<[i64; SLOTS]>,
+    slots: Option<[i64; SLOTS]>,
+    /// The least of the slots: asked for several times a packet, changed by a fall, with a new slot and by a lift.
+    least: i64,
     slot: usize,
     slot_start: Time,
     /// Delays above the base of their time; zero where nothing was measured yet, as in the source.
@@ -26,27 +28,30 @@ pub struct DelayHistory {
 impl DelayHistory {
     /// The base delay in µs, none before the first sample.
     pub fn base(&self) -> Option<i64> {
-        self.base.and_then(|slots| slots.into_iter().min())
+        self.slots.map(|_| self.least)
     }
 
     /// A sample in µs.
     pub fn add(&mut self, now: Time, delay_us: i64) {
-        match &mut self.base {
+        match &mut self.slots {
             None => {
-                self.base = Some([delay_us; SLOTS]);
-                self.slot_start = now;
+                self.slots = Some([delay_us; SLOTS]);
+                (self.least, self.slot_start) = (delay_us, now);
             }
-            Some(slots) => slots[self.slot] = slots[self.slot].min(delay_us),
+            Some(slots) => {
+                slots[self.slot] = slots[self.slot].min(delay_us);
+                self.least = self.least.min(delay_us);
+            }
         }
-        let base = self.base().unwrap_or(delay_us);
-        self.current[self.next] = delay_us - base;
+        self.current[self.next] = delay_us - self.least;
         self.next = (self.next + 1) % CURRENT;
         if now.since(self.slot_start) > SLOT
-            && let Some(slots) = &mut self.base
+            && let Some(slots) = &mut self.slots
         {
             self.slot_start = now;
             self.slot = (self.slot + 1) % SLOTS;
             slots[self.slot] = delay_us;
+            self.least = slots.iter().copied().min().unwrap_or(delay_us);
         }
     }
 
@@ -59,9 +64,10 @@ impl DelayHistory {
     pub(super) fn bound_by(&mut self, rtt_us: i64) {
         let excess = self.value() - rtt_us;
         if excess > 0
-            && let Some(slots) = &mut self.base
+            && let Some(slots) = &mut self.slots
         {
             slots.iter_mut().for_each(|slot| *slot += excess);
+            self.least += excess;
         }
     }
 }
@@ -98,5 +104,27 @@ impl Drift {
     /// µs per five seconds; negative while the peer's clock seems to slow the queue down.
     pub(super) fn per_five_seconds(&self) -> i64 {
         self.drift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The base delay is kept, not looked for: it must be what a search finds, whatever falls, lifts and new slots came before.
+        #[test]
+        fn the_base_kept_is_the_least_of_the_slots(steps in prop::collection::vec((0u64..90_000, -500i64..500, -50i64..600), 1..200)) {
+            let (mut history, mut now) = (DelayHistory::default(), Time::ZERO);
+            for (gap_ms, delay_us, rtt_us) in steps {
+                now += Span::from_millis(gap_ms);
+                history.add(now, delay_us);
+                prop_assert_eq!(history.base(), history.slots.and_then(|slots| slots.into_iter().min()));
+                history.bound_by(rtt_us);
+                prop_assert_eq!(history.base(), history.slots.and_then(|slots| slots.into_iter().min()));
+            }
+        }
     }
 }
