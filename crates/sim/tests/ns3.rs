@@ -39,7 +39,7 @@ const MARKED: &str = "DctcpMarked";
 const LOW: &str = "LedbatCodel";
 
 /// BBR on three lines: over 100 packets at 10 Mbit/s, over 20 at 5, where it takes its own rate for the line's and carries two fifths, and
-/// over 20 at 20, where it loses. The phases that its PROBE_BWs begin with are drawn: each record is the mean of eight runs.
+/// over 20 at 20, where it loses. The phases that its PROBE_BWs begin with are drawn: each record is the mean of runs that draw differently.
 const BBR: [&str; 3] = ["Bbr", "BbrSlow", "BbrLossy"];
 
 /// What a run came to.
@@ -50,6 +50,9 @@ struct Run {
     drops: f64,
     marks: f64,
     queue_delay_ms: f64,
+    /// Of a record of several runs: how many, and how many of them have collapsed and are not in its means.
+    runs: f64,
+    collapsed: f64,
     /// Seconds and segments, of the first flow.
     window: Vec<(f64, f64)>,
 }
@@ -106,6 +109,8 @@ impl Record {
             drops: bottleneck.drops as f64,
             marks: bottleneck.marks as f64,
             queue_delay_ms: bottleneck.queue_delay_ms.mean,
+            runs: 1.0,
+            collapsed: 0.0,
             window: points.map(|p| (p.time_s, p.cwnd_bytes / SEGMENT)).collect(),
         }
     }
@@ -122,6 +127,8 @@ impl Run {
             "drops" => self.drops = value,
             "marks" => self.marks = value,
             "queue_delay_ms" => self.queue_delay_ms = value,
+            "runs" => self.runs = value,
+            "collapsed" => self.collapsed = value,
             _ => {}
         }
     }
@@ -207,6 +214,11 @@ fn windows_take_ns3s_course() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
+/// Below a quarter of the line a run of BBR has collapsed.
+fn collapsed_below(record: &Record) -> f64 {
+    record.option("rate") * 1e6 / 4.0
+}
+
 /// `TcpRateLinux`'s samples, one by one: what it makes of them at 5 Mbit/s is a fault's doing, and no other sampler comes near it.
 #[test]
 #[expect(clippy::print_stderr, reason = "docs/ns3.md has what this test prints with --nocapture")]
@@ -216,36 +228,34 @@ fn bbr_samples_as_ns3s_socket_does() {
         let record = Record::read(name);
         let queue = format!("{{ kind = \"drop_tail\", packets = {} }}", record.option("packets"));
         let all: Vec<Run> = (1..=64).map(|seed| record.ours("bbr-ns3", &queue, seed)).collect();
-        // At 20 Mbit/s with 20 packets about one of ours in 40 comes down to 0.5 to 0.8 Mbit/s and stays there. ns-3's record is of eight
-        // runs, too few to show it: where it happens in them is not known. Such runs are counted, not averaged.
-        let (runs, collapsed): (Vec<Run>, Vec<Run>) = all.into_iter().partition(|run| run.goodput_bps > record.run.goodput_bps / 4.0);
-        eprintln!("{name:13} {} of 64 runs of ours have collapsed", collapsed.len());
-        if collapsed.len() > 4 {
-            failures.push(format!("{name}: {} of 64 runs have collapsed", collapsed.len()));
+        // At 20 Mbit/s with 20 packets about one run in forty comes down to some percent of the line, there as here: docs/ns3.md says how. Such
+        // runs are counted, not averaged; scripts/bench-ns3 does the same.
+        let least = collapsed_below(&record);
+        let (runs, collapsed): (Vec<Run>, Vec<Run>) = all.into_iter().partition(|run| run.goodput_bps >= least);
+        let collapsed = collapsed.len();
+        eprintln!("{name:13} {collapsed} of 64 runs of ours have collapsed, {} of {} of ns-3's", record.run.collapsed, record.run.runs);
+        if collapsed > 4 {
+            failures.push(format!("{name}: {collapsed} of 64 runs have collapsed"));
         }
         let theirs = &record.run;
-        // Both are means of draws, ns-3's of eight, ours of up to 64: they may be three standard errors of their difference apart, by
-        // the spread of ours, and a hundredth for what is not drawn.
+        // Both are means of draws: they may be three standard errors of their difference apart, by the spread of ours, and a hundredth for what
+        // is not drawn.
         let feature = |name, theirs: f64, value: fn(&Run) -> f64| {
             let values: Vec<f64> = runs.iter().map(value).collect();
-            let error = deviation(&values) * (1.0 / 8.0 + 1.0 / values.len() as f64).sqrt();
+            let error = deviation(&values) * (1.0 / (record.run.runs - record.run.collapsed) + 1.0 / values.len() as f64).sqrt();
             Feature { name, theirs, ours: mean(&values), within: 3.0 * error + 0.01 * theirs }
         };
-        let mut features = [
+        let features = [
             feature("goodput", theirs.goodput_bps, |r| r.goodput_bps),
             feature("drops", theirs.drops, |r| r.drops),
             feature("queueing delay", theirs.queue_delay_ms, |r| r.queue_delay_ms),
         ];
-        if name == "BbrLossy" {
-            // Open: ours stand 0.4 ms longer in a queue of 20 packets, at the same goodput and as many drops; why is not known.
-            features[2].within = 0.25 * theirs.queue_delay_ms;
-        }
         check(name, &features, &mut failures);
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// Issue 4: drops at the rates of an independent implementation within 20 %. At the same goodput drops compare as rates do.
+/// Drops at the rates of an independent implementation within 20 %. At the same goodput drops compare as rates do.
 #[test]
 fn aqms_drop_and_delay_as_ns3s_do() {
     let mut failures = Vec::new();
