@@ -15,21 +15,27 @@ pub trait Code: Copy {
 }
 
 /// Events of type `E`, handed out in the order of their time; equal times in the order they were scheduled, so that a
-/// run never depends on the heap's inner order.
+/// run never depends on the inner order of what waits.
 ///
-/// A pending event is one number, for the heap moves many of them: time, insertion number, event, from the top down. One
+/// A pending event is one number, for many of them are moved: time, insertion number, event, from the top down. One
 /// comparison orders all, and never gets as far as the event.
 #[derive(Debug)]
 pub struct Events<E> {
-    heap: BinaryHeap<Reverse<u128>>,
-    /// The event handed out last still lies on top of the heap. Most events schedule another one, which takes its place: one walk
-    /// through the heap instead of two.
-    top_is_past: bool,
+    /// The next ones, the first of them last. Most events are scheduled for soon: a few steps from the end of a short list find their
+    /// place sooner than a walk through a heap does.
+    soon: Vec<u128>,
+    /// All others, none of which comes before one of `soon`.
+    later: BinaryHeap<Reverse<u128>>,
     now: Time,
     scheduled: u64,
     handled: u64,
     of: PhantomData<E>,
 }
+
+/// The most events in `soon`: those of a run with a few flows.
+const SOON: usize = 32;
+/// As many are fetched from `later` when `soon` is empty.
+const FETCHED: usize = 8;
 
 const EVENT_BITS: u32 = 32;
 /// 10¹² events.
@@ -46,7 +52,8 @@ impl<E: Code> Default for Events<E> {
 impl<E: Code> Events<E> {
     /// An empty queue at time zero.
     pub fn new() -> Events<E> {
-        Events { heap: BinaryHeap::with_capacity(1024), top_is_past: false, now: Time::ZERO, scheduled: 0, handled: 0, of: PhantomData }
+        let (soon, later) = (Vec::with_capacity(SOON), BinaryHeap::with_capacity(1024));
+        Events { soon, later, now: Time::ZERO, scheduled: 0, handled: 0, of: PhantomData }
     }
 
     /// The time of the event handed out last.
@@ -66,37 +73,59 @@ impl<E: Code> Events<E> {
         debug_assert!(self.scheduled < 1 << NUMBER_BITS, "more events than can be numbered");
         let at = at.max(self.now).nanos().min(LATEST);
         let number = u128::from(self.scheduled) << EVENT_BITS | u128::from(event.encode());
-        let pending = Reverse(u128::from(at) << (EVENT_BITS + NUMBER_BITS) | number);
-        if self.top_is_past
-            && let Some(mut top) = self.heap.peek_mut()
-        {
-            self.top_is_past = false;
-            *top = pending;
+        let pending = u128::from(at) << (EVENT_BITS + NUMBER_BITS) | number;
+        let is_later = self.later.peek().is_some_and(|first| first.0 < pending);
+        if is_later || (self.soon.len() == SOON && self.soon[0] < pending) {
+            self.later.push(Reverse(pending));
         } else {
-            self.heap.push(pending);
+            self.insert(pending);
         }
+    }
+
+    /// Puts `pending` in its place among those that come soon; the last of them gives way if there is no room.
+    #[inline]
+    fn insert(&mut self, pending: u128) {
+        if self.soon.len() == SOON {
+            self.later.push(Reverse(self.soon.remove(0)));
+        }
+        let mut place = self.soon.len();
+        self.soon.push(pending);
+        while place > 0 && self.soon[place - 1] < pending {
+            self.soon[place] = self.soon[place - 1];
+            place -= 1;
+        }
+        self.soon[place] = pending;
     }
 
     /// The next event up to and including `end`; time advances to it.
     #[inline]
     pub fn next(&mut self, end: Time) -> Option<E> {
-        if std::mem::take(&mut self.top_is_past) {
-            self.heap.pop();
+        if self.soon.is_empty() {
+            self.fetch();
         }
-        let first = self.heap.peek()?.0;
+        let first = *self.soon.last()?;
         let at = Time::from_nanos((first >> (EVENT_BITS + NUMBER_BITS)) as u64);
         if at > end {
             return None;
         }
-        self.top_is_past = true;
+        self.soon.pop();
         self.now = at;
         self.handled += 1;
         Some(E::decode(first as u32))
+    }
+
+    #[cold]
+    fn fetch(&mut self) {
+        self.soon.extend(std::iter::from_fn(|| self.later.pop()).take(FETCHED).map(|Reverse(pending)| pending));
+        self.soon.reverse();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use lowtide_units::Span;
+    use proptest::prelude::*;
+
     use super::*;
 
     impl Code for char {
@@ -138,5 +167,32 @@ mod tests {
         events.schedule(Time::from_millis(1), 'a');
         assert_eq!(events.next(Time::from_secs_f64(1e7)), Some('a'));
         assert_eq!(events.next(Time::from_secs_f64(1e7)), None);
+    }
+
+    proptest! {
+        /// However many wait, and whatever is scheduled between two of them: each comes in its order.
+        #[test]
+        fn they_come_as_a_sorted_list_has_them(first in prop::collection::vec(0u64..500, 1..200), then in prop::collection::vec(0u64..90, 1..300)) {
+            let (mut events, mut list, mut number) = (Events::new(), Vec::new(), 0u32);
+            let mut schedule = |events: &mut Events<char>, list: &mut Vec<(Time, char)>, at: Time| {
+                number += 1;
+                let name = char::from_u32(number).expect("a small number");
+                events.schedule(at, name);
+                list.push((at, name));
+            };
+            first.into_iter().for_each(|ms| schedule(&mut events, &mut list, Time::from_millis(ms)));
+            let mut then = then.into_iter();
+            while let Some(name) = events.next(Time::MAX) {
+                let next = *list.iter().min().expect("as many in the list");
+                prop_assert_eq!((events.now(), name), next);
+                list.retain(|event| *event != next);
+                // None, one or two more.
+                let now = events.now();
+                for ms in then.by_ref().take(name as usize % 3) {
+                    schedule(&mut events, &mut list, now + Span::from_millis(ms));
+                }
+            }
+            prop_assert!(list.is_empty());
+        }
     }
 }
