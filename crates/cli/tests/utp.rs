@@ -1,78 +1,32 @@
-//! `lowtide utp` between two processes on loopback.
+//! `lowtide utp send` and `recv`, two processes on loopback.
 #![expect(clippy::disallowed_methods, reason = "how long a sender that has gone is in the way is what is tested")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+#[path = "common/utp_ends.rs"]
+mod utp_ends;
+
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::libc::linger;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-fn lowtide(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
-    command.arg("utp").args(args);
-    command
+use utp_ends::{Listening, bytes, lowtide, send};
+
+/// A receiver of one transfer.
+fn recv(folder: &Path, more: &[&str]) -> Listening {
+    let folder = folder.to_str().expect("a name");
+    Listening::start(&[&["recv", "--listen", "127.0.0.1:0", "--once", "-o", folder], more].concat())
 }
 
-/// A lowtide that listens, and the address that it says.
-struct Listening {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    address: String,
-}
-
-impl Listening {
-    fn start(args: &[&str]) -> Listening {
-        Listening::of(lowtide(args).arg("--json"))
-    }
-
-    fn of(command: &mut Command) -> Listening {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lowtide starts");
-        let lines = BufReader::new(child.stdout.take().expect("piped"));
-        let mut it = Listening { child, lines, address: String::new() };
-        it.address = it.line()["listening"].as_str().expect("an address").to_owned();
-        it
-    }
-
-    fn recv(folder: &Path, more: &[&str]) -> Listening {
-        let folder = folder.to_str().expect("a name");
-        Listening::start(&[&["recv", "--listen", "127.0.0.1:0", "--once", "-o", folder], more].concat())
-    }
-
-    fn line(&mut self) -> Value {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("a line");
-        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
-    }
-
-    /// What it said at its end.
-    fn ended(mut self) -> (bool, String) {
-        let success = self.child.wait().expect("it ends").success();
-        let mut errors = String::new();
-        self.child.stderr.take().expect("piped").read_to_string(&mut errors).expect("read");
-        (success, errors)
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // It has ended, or is not needed any more.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn send(what: &Path, to: &str, more: &[&str]) -> Output {
-    lowtide(&["send", what.to_str().expect("a name"), to]).args(more).output().expect("lowtide runs")
-}
-
-fn bytes(len: usize, seed: u64) -> Vec<u8> {
-    (0..len as u64).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+/// Whether it ended well, and what it said.
+fn ended(mut it: Listening) -> (bool, String) {
+    let success = it.child.wait().expect("it ends").success();
+    let mut errors = String::new();
+    it.child.stderr.take().expect("piped").read_to_string(&mut errors).expect("read");
+    (success, errors)
 }
 
 #[test]
@@ -89,7 +43,7 @@ fn a_folder_arrives_encrypted_and_in_the_clear() {
     let keyed = ["--key", key.to_str().expect("a name")];
     for more in [&[][..], &keyed] {
         let to = tempfile::tempdir().expect("a folder");
-        let mut receiver = Listening::recv(to.path(), more);
+        let mut receiver = recv(to.path(), more);
         let sent = send(&whole, &receiver.address, &[&["--json"], more].concat());
         assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
         let summary: Value = serde_json::from_slice(&sent.stdout).expect("JSON");
@@ -99,7 +53,7 @@ fn a_folder_arrives_encrypted_and_in_the_clear() {
         for (name, content) in &files {
             assert!(std::fs::read(to.path().join("whole").join(name)).expect("there") == *content, "{name}");
         }
-        assert!(receiver.ended().0);
+        assert!(ended(receiver).0);
         assert!(
             std::fs::read_dir(to.path().join("whole")).expect("there").all(|f| !f
                 .expect("f")
@@ -116,7 +70,7 @@ fn a_transfer_that_was_interrupted_goes_on() {
     let (file, content) = (from.path().join("f"), bytes(3_000_000, 4));
     std::fs::write(&file, &content).expect("written");
     std::fs::write(to.path().join(".f.lowtide-part"), &content[..1_234_567]).expect("written");
-    let mut receiver = Listening::recv(to.path(), &[]);
+    let mut receiver = recv(to.path(), &[]);
     assert!(send(&file, &receiver.address, &[]).status.success());
     let summary = receiver.line();
     assert_eq!((&summary["files"][0]["resumed_at"], &summary["bytes"]), (&1_234_567.into(), &(3_000_000 - 1_234_567).into()));
@@ -167,9 +121,9 @@ fn a_sender_that_has_gone_is_not_in_the_way_of_the_next() {
 #[test]
 fn a_sender_that_fails_says_why_to_the_receiver() {
     let to = tempfile::tempdir().expect("a folder");
-    let receiver = Listening::recv(to.path(), &[]);
+    let receiver = recv(to.path(), &[]);
     let sent = send(Path::new("/proc/self/mem"), &receiver.address, &[]);
-    let (success, errors) = receiver.ended();
+    let (success, errors) = ended(receiver);
     assert!(!sent.status.success() && !success && errors.contains("os error 5") && errors.contains("mem: "), "{errors}");
 }
 
@@ -181,10 +135,10 @@ fn links_in_a_folder_are_named_as_left_out_and_a_link_itself_keeps_its_name() {
     std::fs::write(whole.join("f"), "here").expect("written");
     std::os::unix::fs::symlink("/etc/passwd", whole.join("link")).expect("made");
     std::os::unix::fs::symlink("v1.2", from.path().join("latest")).expect("made");
-    let receiver = Listening::recv(to.path(), &[]);
+    let receiver = recv(to.path(), &[]);
     let sent = send(&from.path().join("latest"), &receiver.address, &[]);
     let said = String::from_utf8_lossy(&sent.stderr).into_owned();
-    assert!(sent.status.success() && receiver.ended().0 && said.contains("link") && said.contains("not sent"), "{said}");
+    assert!(sent.status.success() && ended(receiver).0 && said.contains("link") && said.contains("not sent"), "{said}");
     assert_eq!(std::fs::read(to.path().join("latest/f")).expect("there"), b"here");
 }
 
@@ -194,12 +148,12 @@ fn names_are_no_commands_to_a_terminal() {
     let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let file = from.path().join("\u{1b}]0;mine\u{7}");
     std::fs::write(&file, "x").expect("written");
-    let receiver = Listening::recv(to.path(), &[]);
+    let receiver = recv(to.path(), &[]);
     let sent = send(&file, &receiver.address, &[]);
-    assert!(sent.status.success() && receiver.ended().0);
-    let again = Listening::recv(to.path(), &[]);
+    assert!(sent.status.success() && ended(receiver).0);
+    let again = recv(to.path(), &[]);
     let refused = send(&file, &again.address, &[]);
-    let said = [sent.stdout, refused.stderr, again.ended().1.into_bytes()].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let said = [sent.stdout, refused.stderr, ended(again).1.into_bytes()].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(said.iter().all(|text| text.contains("mine") && !text.contains('\u{1b}')), "{said:?}");
 }
 
@@ -209,15 +163,15 @@ fn what_is_there_is_not_replaced_and_both_ends_say_why() {
     let file = from.path().join("f");
     std::fs::write(&file, "new").expect("written");
     std::fs::write(to.path().join("f"), "mine").expect("written");
-    let receiver = Listening::recv(to.path(), &[]);
+    let receiver = recv(to.path(), &[]);
     let sent = send(&file, &receiver.address, &[]);
-    let (success, errors) = receiver.ended();
+    let (success, errors) = ended(receiver);
     let said = String::from_utf8_lossy(&sent.stderr);
     assert!(!sent.status.success() && !success);
     assert!(said.contains("--overwrite") && errors.contains("--overwrite"), "{said}{errors}");
     assert_eq!(std::fs::read(to.path().join("f")).expect("there"), b"mine");
-    let receiver = Listening::recv(to.path(), &["--overwrite"]);
-    assert!(send(&file, &receiver.address, &[]).status.success() && receiver.ended().0);
+    let receiver = recv(to.path(), &["--overwrite"]);
+    assert!(send(&file, &receiver.address, &[]).status.success() && ended(receiver).0);
     assert_eq!(std::fs::read(to.path().join("f")).expect("there"), b"new");
 }
 
@@ -226,7 +180,7 @@ fn a_key_on_one_end_only_is_told_on_both() {
     let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let file = from.path().join("f");
     std::fs::write(&file, bytes(32, 5)).expect("written");
-    let mut receiver = Listening::recv(to.path(), &["--key", file.to_str().expect("a name")]);
+    let mut receiver = recv(to.path(), &["--key", file.to_str().expect("a name")]);
     let sent = send(&file, &receiver.address, &[]);
     let said = String::from_utf8_lossy(&sent.stderr).into_owned();
     assert!(!sent.status.success() && said.contains("wants a --key"), "{said}");
@@ -242,7 +196,7 @@ fn a_stranger_is_not_the_one_transfer_nor_ends_it() {
     let key = from.path().join("key");
     std::fs::write(&key, bytes(32, 8)).expect("written");
     let keyed = ["--key", key.to_str().expect("a name")];
-    let mut receiver = Listening::recv(to.path(), &keyed);
+    let mut receiver = recv(to.path(), &keyed);
     assert!(!send(&key, &receiver.address, &[]).status.success(), "it has no key");
     assert!(receiver.line()["error"].is_string());
     let args = [&["send", "-", &receiver.address, "--name", "slow"][..], &keyed].concat();
@@ -254,7 +208,7 @@ fn a_stranger_is_not_the_one_transfer_nor_ends_it() {
     input.write_all(b"and its end").expect("written");
     drop(input);
     assert!(sender.wait().expect("ends").success());
-    assert!(receiver.ended().0);
+    assert!(ended(receiver).0);
     assert_eq!(std::fs::metadata(to.path().join("slow")).expect("there").len(), 200_011);
 }
 
@@ -262,7 +216,7 @@ fn a_stranger_is_not_the_one_transfer_nor_ends_it() {
 #[test]
 fn a_sender_whose_input_is_silent_hears_that_its_receiver_has_gone() {
     let to = tempfile::tempdir().expect("a folder");
-    let receiver = Listening::recv(to.path(), &[]);
+    let receiver = recv(to.path(), &[]);
     let mut sender = slow_sender(&receiver.address);
     part_arrives(to.path());
     kill(Pid::from_raw(receiver.child.id() as i32), Signal::SIGINT).expect("it runs");
@@ -284,145 +238,28 @@ fn a_summary_that_cannot_be_written_is_told_apart_from_a_transfer_that_failed() 
     let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let file = from.path().join("f");
     std::fs::write(&file, "whole").expect("written");
-    let receiver = Listening::recv(to.path(), &[]);
+    let receiver = recv(to.path(), &[]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
     let args = ["send", file.to_str().expect("a name"), &receiver.address];
     let sent = lowtide(&args).stdout(full).stderr(Stdio::piped()).spawn().and_then(Child::wait_with_output).expect("it ends");
     let said = String::from_utf8_lossy(&sent.stderr).into_owned();
     assert!(sent.status.code() == Some(1) && said.contains("everything has arrived") && said.contains("standard output"), "{said}");
-    assert!(receiver.ended().0);
+    assert!(ended(receiver).0);
     assert_eq!(std::fs::read(to.path().join("f")).expect("there"), b"whole");
 }
 
 #[test]
 fn standard_input_arrives_under_a_name() {
     let to = tempfile::tempdir().expect("a folder");
-    let receiver = Listening::recv(to.path(), &[]);
+    let receiver = recv(to.path(), &[]);
     let mut child = lowtide(&["send", "-", &receiver.address, "--name", "logs/today"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .expect("starts");
     child.stdin.take().expect("piped").write_all(b"from a pipe").expect("written");
-    assert!(child.wait().expect("ends").success() && receiver.ended().0);
+    assert!(child.wait().expect("ends").success() && ended(receiver).0);
     assert_eq!(std::fs::read(to.path().join("logs/today")).expect("there"), b"from a pipe");
-}
-
-/// TCP, uTP, TCP: many connections at once, each direction ending by itself.
-#[test]
-fn a_proxy_forwards_many_connections_both_ways() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
-    // Reads to the end, then answers with what it read, twice.
-    std::thread::spawn(move || {
-        for stream in server.incoming() {
-            let mut stream = stream.expect("accepted");
-            std::thread::spawn(move || {
-                let mut all = Vec::new();
-                stream.read_to_end(&mut all).expect("read");
-                stream.write_all(&all).and_then(|()| stream.write_all(&all)).expect("written");
-            });
-        }
-    });
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
-    let keyed = ["--key", key.to_str().expect("a name")];
-    for more in [&[][..], &keyed] {
-        let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &address], more].concat());
-        let near = Listening::start(&[&["proxy", "127.0.0.1:0", &far.address], more].concat());
-        let clients: Vec<_> = (0..20)
-            .map(|n| {
-                let to = near.address.clone();
-                std::thread::spawn(move || {
-                    let sent = bytes(40_000 * (n + 1), n as u64);
-                    let mut stream = TcpStream::connect(to).expect("connected");
-                    stream.write_all(&sent).and_then(|()| stream.shutdown(std::net::Shutdown::Write)).expect("sent");
-                    let mut back = Vec::new();
-                    stream.read_to_end(&mut back).expect("read");
-                    assert!(back == [sent.clone(), sent].concat());
-                })
-            })
-            .collect();
-        clients.into_iter().for_each(|client| client.join().expect("whole"));
-    }
-}
-
-/// A server that fails in the middle of its answer: the client must not take what it has for all of it.
-#[test]
-fn a_connection_that_is_reset_behind_a_proxy_is_reset_before_it() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
-    std::thread::spawn(move || {
-        for stream in server.incoming() {
-            let mut stream = stream.expect("accepted");
-            stream.write_all(b"half an ans").expect("written");
-            stream.read_exact(&mut [0]).expect("it was read");
-            setsockopt(&stream, sockopt::Linger, &linger { l_onoff: 1, l_linger: 0 }).expect("a socket");
-        }
-    });
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
-    let keyed = ["--key", key.to_str().expect("a name")];
-    for more in [&[][..], &keyed] {
-        let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &address], more].concat());
-        let near = Listening::start(&[&["proxy", "127.0.0.1:0", &far.address], more].concat());
-        let mut stream = TcpStream::connect(&near.address).expect("connected");
-        stream.read_exact(&mut [0; 11]).expect("read");
-        stream.write_all(b"!").expect("written");
-        let error = stream.read(&mut [0]).expect_err("it has not ended");
-        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
-    }
-}
-
-/// A hundred connections open at once where the shell allows sixty-four descriptors.
-#[test]
-fn a_proxy_is_not_held_to_the_shells_limit_of_open_files() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
-    let far = Listening::start(&["proxy", "utp:127.0.0.1:0", &address]);
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -S -n 64; exec \"$0\" utp proxy 127.0.0.1:0 \"$1\" --json", env!("CARGO_BIN_EXE_lowtide"), &far.address]);
-    let near = Listening::of(&mut command);
-    let clients: Vec<_> = (0..100).map(|_| TcpStream::connect(&near.address).expect("connected")).collect();
-    let mut servers: Vec<_> = (0..100).map(|_| server.accept().expect("all come through").0).collect();
-    servers.iter_mut().for_each(|server| server.write_all(b"hello").expect("written"));
-    for mut client in clients {
-        client.read_exact(&mut [0; 5]).expect("read");
-    }
-}
-
-#[test]
-fn what_a_proxy_with_a_key_leads_to_sees_nobody_without_it() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    server.set_nonblocking(true).expect("a socket");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
-    let far = Listening::start(&["proxy", "utp:127.0.0.1:0", &address, "--key", key.to_str().expect("a name")]);
-    assert!(!send(&key, &far.address, &[]).status.success(), "it has no key");
-    assert_eq!(server.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
-}
-
-#[test]
-fn a_connection_to_nobody_is_reset_before_a_proxy() {
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
-    let keyed = ["--key", key.to_str().expect("a name")];
-    for more in [&[][..], &keyed] {
-        let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &format!("tcp:{closed}")], more].concat());
-        let near = Listening::start(&[&["proxy", "127.0.0.1:0", &far.address], more].concat());
-        // Where nobody listens for uTP either.
-        let nowhere = Listening::start(&[&["proxy", "127.0.0.1:0", &format!("utp:{closed}")], more].concat());
-        for proxy in [&near, &nowhere] {
-            let error = TcpStream::connect(&proxy.address).expect("connected").read(&mut [0]).expect_err("nobody is there");
-            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
-        }
-    }
 }
 
 #[test]
