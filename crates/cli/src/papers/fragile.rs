@@ -199,6 +199,18 @@ fn keep(folder: &Path, experiment: &Experiment, said: &[(String, Profile, Fragil
     write_to(folder, &kept)
 }
 
+/// Records beside the experiments what is kept of one beside the results.
+///
+/// # Errors
+/// A file that is something else, or cannot be written.
+fn record(folders: &Folders, experiment: &Experiment) -> Result<()> {
+    let mut recorded = read_from(&folders.experiments)?;
+    for (name, columns) in read_from(&folders.out)?.0.into_iter().filter(|(name, _)| name.split('#').next() == Some(&experiment.id)) {
+        recorded.0.entry(name).or_default().extend(columns);
+    }
+    write_to(&folders.experiments, &recorded)
+}
+
 fn write_to(folder: &Path, kept: &Kept) -> Result<()> {
     let file = folder.join(FILE);
     let text = serde_json::to_string_pretty(kept)? + "\n";
@@ -228,6 +240,10 @@ mod tests {
         keep(papers.path(), "c1", "met");
         keep(papers.path(), "c2", "met");
         keep(out.path(), "c1", "not met");
+        assert_eq!((word("bagnulo2023/fig12#c1").as_deref(), word("bagnulo2023/fig12#c2").as_deref()), (Some("not met"), Some("met")));
+        // What an earlier command kept is recorded too, by one that has nothing left to do.
+        record(&folders, figure).expect("recorded");
+        fs::remove_file(out.path().join(FILE)).expect("removed");
         assert_eq!((word("bagnulo2023/fig12#c1").as_deref(), word("bagnulo2023/fig12#c2").as_deref()), (Some("not met"), Some("met")));
     }
 

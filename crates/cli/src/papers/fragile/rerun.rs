@@ -72,7 +72,7 @@ pub fn run(folders: &Folders, all: &[Experiment], wanted: &[String], how: How) -
         let said = reruns.of(outcome).with_context(|| outcome.experiment.id.clone())?;
         super::keep(&folders.out, outcome.experiment, &said)?;
         if how.record {
-            super::keep(&folders.experiments, outcome.experiment, &said)?;
+            super::record(folders, outcome.experiment)?;
         }
         done += cost;
         let left = began.elapsed().as_secs_f64() / done.max(1e-9) * (whole - done);
