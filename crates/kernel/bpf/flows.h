@@ -9,6 +9,7 @@
 #define FLOWS_EPOCH_RTTS 2                 // a flow that nothing was heard of for this long has no part of the window
 #define FLOWS_MIN_EPOCH_NS (10 * NS_PER_MS)
 #define PATH_MIN_TARGET_NS (1 * NS_PER_MS) // below it the target of a LAN would be the host's own noise
+#define PATH_FLOOR_SEGMENTS 8              // a window of a path that makes no queue
 #define PATH_MIN_RTO_NS (200 * NS_PER_MS)  // Linux TCP_RTO_MIN
 
 struct flows {

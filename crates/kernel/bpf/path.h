@@ -128,7 +128,9 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
 		if (config->way_back) {
-			queueing = way_back_queue(&p->way_back, now, r->rtt, r->there);
+			queueing = is_less_u63(control_window(algorithm, &p->control), PATH_FLOOR_SEGMENTS * p->mss + 1);
+			way_back_queue(&p->way_back, now, r->rtt, r->there);
+			queueing = way_back_of_others(&p->way_back, now, queueing, p->srtt);
 			a.rtt -= queueing;
 			p->behind = path_followed(p->behind, queueing);
 		}

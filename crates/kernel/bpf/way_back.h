@@ -16,6 +16,7 @@
 #define WAY_BACK_SETTLED_NS (2 * NS_PER_S)        // from the beginning; until then it may fall by no more than WAY_BACK_DRIFT_NS
 #define WAY_BACK_MINUTES 10                       // as long as a base delay lives (RFC 6817 §3.4.2)
 #define WAY_BACK_STRANGE_NS (10 * NS_PER_S)       // of nothing but another clock: it is taken
+#define WAY_BACK_STOOD_RTTS 8                     // so long a floor is looked at
 #define WAY_BACK_STRANGE 16                       // and so many samples of it in a row without queues
 
 struct way_back {
@@ -27,6 +28,9 @@ struct way_back {
 	u64 strange;                       // samples in a row that another clock tells, of round trips without queues
 	u64 known;                         // there is a base
 	u64 queue;                         // ns: on the way back, of the last sample
+	u64 mean;                          // the same, smoothed
+	u64 stands, until, before, least;  // the window is at its floor; looked at again then; the queue on the way back when that began, and the least since
+	u64 ours;                          // that queue was of this flow's own acknowledgements
 };
 
 // How much later the peer's TSval has arrived `now` than it was written; the zero is the difference of the clocks. Where the difference in ms
@@ -117,6 +121,26 @@ INLINE u64 way_back_queue(struct way_back *w, u64 now, u64 rtt, u64 there)
 	w->queue = 0;
 	if (there != WAY_BACK_NONE && !way_back_is_strange(w, now, rtt, later))
 		way_back_hear(w, now, rtt, there, later);
+	ORDERED();
+	return w->queue;
+}
+
+// Of the queue of the last sample what others made; `floor`: 1 if with the window that the path has now its acknowledgements make none. A queue that
+// empties when the flow stands back was that of its own acknowledgements, on a way back too narrow for them: that counts.
+INLINE u64 way_back_of_others(struct way_back *w, u64 now, u64 floor, u64 srtt)
+{
+	u64 begins = floor & (1 - w->stands), ends, known;
+
+	w->mean += (w->queue >> 3) - (w->mean >> 3);
+	w->until += (now + WAY_BACK_STOOD_RTTS * srtt - w->until) & (0 - begins);
+	w->before += (w->mean - w->before) & (0 - begins);
+	w->least = lesser_u64(w->least | (0 - begins), w->queue | (floor - 1));
+	w->stands |= begins;
+	ends = w->stands & ((1 - floor) | is_less_u63(w->until, now));
+	known = ends & is_less_u63(WAY_BACK_DRIFT_NS, w->before);
+	w->ours += (is_less_u64(w->least, w->before >> 2) - w->ours) & (0 - known);
+	w->stands -= ends;
+	w->queue &= w->ours - 1;
 	ORDERED();
 	return w->queue;
 }

@@ -12,7 +12,7 @@ const BOOTED: u64 = 1_000 * MS;
 
 #[test]
 fn ten_thousand_random_lives_agree_sample_by_sample() {
-    let (mut left_out, mut whole) = (0u64, 0u64);
+    let (mut left_out, mut whole, mut ours) = (0u64, 0u64, 0u64);
     for seed in 0..10_000 {
         let mut rng = SmallRng::seed_from_u64(seed);
         let (mut kernel, mut reference) = (native::WayBack::default(), WayBack::default());
@@ -20,6 +20,8 @@ fn ten_thousand_random_lives_agree_sample_by_sample() {
         let ppm = [0, 0, 100, -100, 5_000, -500_000][rng.random_range(0..6)];
         let (mut offset, other): (u32, u32) = (rng.random(), rng.random());
         let (mut now, mut there, mut back) = (BOOTED, 0u64, 0u64);
+        let mut floor = SmallRng::seed_from_u64(!seed);
+        let mut at_the_floor = false;
         for _ in 0..400 {
             now += [MS / 2, 20 * MS, 3_000 * MS][rng.random_range(0..3)] * rng.random_range(1..8);
             match rng.random_range(0..200) {
@@ -43,10 +45,16 @@ fn ten_thousand_random_lives_agree_sample_by_sample() {
             let queue = kernel.queue(now, rtt, if known { since } else { native::UNKNOWN });
             assert_eq!(queue, reference.queue(at, Span::from_nanos(rtt), known.then_some(there)).nanos(), "seed {seed}");
             assert!(queue < rtt);
+            at_the_floor ^= floor.random_range(0..10) == 0;
+            let of_others = kernel.of_others(now, at_the_floor, rtt);
+            let theirs = reference.of_others(at, Span::from_nanos(queue), at_the_floor, Span::from_nanos(rtt));
+            assert_eq!(of_others, theirs.nanos(), "seed {seed}");
+            ours += u64::from(of_others < queue);
             left_out += u64::from(queue > 0);
             whole += u64::from(queue == 0);
         }
     }
+    assert!(ours > 50_000, "{ours} of our own acknowledgements: that must be compared");
     assert!(left_out > 200_000 && whole > 200_000, "{left_out} with a queue on the way back, {whole} without: both must be compared");
 }
 

@@ -9,8 +9,12 @@ const OUR_UP: &str = "[[flows]]\nname = \"up\"\ncc = \"ledbat_pp-enhanced\"\ndir
 const CUBIC_DOWN: &str = "[[flows]]\nname = \"rival\"\ncc = \"cubic\"\n";
 
 fn run(target: &str, others: &str, duration_s: u32) -> Summary {
+    run_on(1.0, target, others, duration_s)
+}
+
+fn run_on(up_mbps: f64, target: &str, others: &str, duration_s: u32) -> Summary {
     let text = format!(
-        "duration_s = {duration_s}\nwarmup_s = {}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nreverse_rate_mbps = 1.0\nrtt_ms = 20.0\n\
+        "duration_s = {duration_s}\nwarmup_s = {}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 20.0\nreverse_rate_mbps = {up_mbps}\nrtt_ms = 20.0\n\
          queue = {{ kind = \"drop_tail\", ms = 500.0 }}\n\
          [[flows]]\nname = \"down\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = {{ algorithm = \"{target}\" }}\n{others}",
         duration_s / 3
@@ -32,6 +36,21 @@ fn a_queue_on_the_way_up_does_not_starve_a_download() {
     }
     let as_published = run("ledbat_pp-enhanced", CUBIC_UP, 300).flows[0].share;
     assert!(as_published < 0.01, "the paper's receiver measures round trips: {as_published}");
+}
+
+/// The acknowledgements of 20 Mbit/s need 0.41 Mbit/s here. Where there is less they fill the way up, everybody's, and no queue would tell on
+/// the way down.
+#[test]
+fn a_download_whose_own_acknowledgements_fill_the_way_up_yields_to_that() {
+    for up_mbps in [0.4, 0.2] {
+        for target in ["ledbat_pp-enhanced-burst", "ledbat_pp-enhanced-burst:kernel"] {
+            let summary = run_on(up_mbps, target, "", 300);
+            let up = summary.bottlenecks.iter().find(|b| b.name == "reverse").expect("there is a way up");
+            let (mean, used) = (up.queue_delay_ms.mean, up.utilisation);
+            assert!(mean < 60.0, "{target}: {mean} ms of acknowledgements wait on {up_mbps} Mbit/s");
+            assert!(used > 0.7, "{target}: {used} of {up_mbps} Mbit/s in use");
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ unsafe extern "C" {
     fn lowtide_way_back_new() -> *mut Raw;
     fn lowtide_way_back_free(way_back: *mut Raw);
     fn lowtide_way_back_queue(way_back: *mut Raw, now: u64, rtt: u64, there: u64) -> u64;
+    fn lowtide_way_back_of_others(way_back: *mut Raw, now: u64, floor: u8, srtt: u64) -> u64;
     fn lowtide_way_back_since(now: u64, tsval: u32) -> u64;
 }
 
@@ -37,6 +38,12 @@ impl WayBack {
     pub fn queue(&mut self, now: u64, rtt: u64, there: u64) -> u64 {
         // SAFETY: see `Send`.
         unsafe { lowtide_way_back_queue(self.0.as_ptr(), now, rtt, there) }
+    }
+
+    /// Of the queue of the last sample what others made; `floor`: with the window that the path has its acknowledgements make none.
+    pub fn of_others(&mut self, now: u64, floor: bool, srtt: u64) -> u64 {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_way_back_of_others(self.0.as_ptr(), now, u8::from(floor), srtt) }
     }
 }
 

@@ -14,6 +14,8 @@ const EPOCH_RTTS: u64 = 2;
 const MIN_EPOCH: Span = Span::from_millis(10);
 /// Linux TCP_RTO_MIN; twin of PATH_MIN_RTO_NS.
 const MIN_RTO: Span = Span::from_millis(200);
+/// A window of a path that makes no queue; twin of PATH_FLOOR_SEGMENTS.
+const FLOOR_SEGMENTS: u64 = 8;
 /// Bytes that one event may acknowledge; twin of CONTROL_MAX_ACKED.
 const MAX_ACKED: u64 = 1 << 20;
 
@@ -105,11 +107,12 @@ impl Group {
         self.notice_pause(now);
         self.count(flow, now);
         self.follow(report.paused);
-        let behind = report.rtt.map(|rtt| self.queue_on_the_way_back(now, rtt, report.there));
-        if let (Some(rtt), Some(behind)) = (report.rtt, behind) {
-            self.behind = self.behind - self.behind / 8 + behind / 8;
+        let rtt = report.rtt.map(|rtt| {
             self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
-        }
+            let behind = self.queue_on_the_way_back(now, rtt, report.there);
+            self.behind = self.behind - self.behind / 8 + behind / 8;
+            rtt - behind
+        });
         let sent = report.sent.unwrap_or(if now.nanos() > 2 * self.srtt.nanos() { now - self.srtt * 2 } else { Time::ZERO });
         self.next_round(flow, &report, now, sent);
         let in_flight = self.used[0].max(self.used[1]);
@@ -121,7 +124,7 @@ impl Group {
             lost: if stepping && report.lost { report.got.min(MAX_ACKED) } else { 0 },
             ce: if report.ce { report.got.min(MAX_ACKED) } else { 0 },
             in_flight,
-            rtt: report.rtt.zip(behind).map(|(rtt, behind)| rtt - behind),
+            rtt,
             srtt: self.srtt,
             way_back: self.behind,
             segment_time: flow.segment_time,
@@ -159,7 +162,12 @@ impl Group {
     }
 
     fn queue_on_the_way_back(&mut self, now: Time, rtt: Span, there: Option<i64>) -> Span {
-        self.way_back.as_mut().map_or(Span::ZERO, |way_back| way_back.queue(now, rtt, there))
+        let at_the_floor = self.control.cwnd() <= FLOOR_SEGMENTS * self.mss;
+        let srtt = self.srtt;
+        self.way_back.as_mut().map_or(Span::ZERO, |way_back| {
+            let queue = way_back.queue(now, rtt, there);
+            way_back.of_others(now, queue, at_the_floor, srtt)
+        })
     }
 
     fn notice_pause(&mut self, now: Time) {

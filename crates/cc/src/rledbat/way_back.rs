@@ -26,6 +26,8 @@ const MINUTES: i64 = 10;
 /// WAY_BACK_STRANGE_NS and WAY_BACK_STRANGE.
 const STRANGE: Span = Span::from_secs(10);
 const STRANGE_SAMPLES: u32 = 16;
+/// So long a floor is looked at; twin of WAY_BACK_STOOD_RTTS.
+const STOOD_RTTS: u64 = 8;
 
 /// How much later, in ns, the peer's TSval has arrived `now` than it was written. Its zero is the difference of the clocks.
 pub fn since(now: Time, tsval: u32) -> i64 {
@@ -57,6 +59,23 @@ pub struct WayBack {
     stale: i64,
     /// Samples in a row that another clock tells, of round trips without queues.
     strange: u32,
+    /// The queue on the way back, smoothed.
+    mean: Span,
+    /// While the window is at its floor.
+    stood: Option<Stood>,
+    /// The queue on the way back was that of this flow's own acknowledgements.
+    ours: bool,
+}
+
+/// A time at the floor.
+#[derive(Clone, Copy, Debug)]
+struct Stood {
+    /// A floor that lasts longer is looked at again.
+    until: Time,
+    /// The queue on the way back when it began.
+    before: Span,
+    /// And the least since.
+    least: Span,
 }
 
 impl WayBack {
@@ -105,6 +124,23 @@ impl WayBack {
         let least = self.least.get_or_insert((ahead, back));
         *least = (least.0.min(ahead), least.1.min(back));
         Span::from_nanos((back - TICK - self.stale * DRIFT).max(0) as u64)
+    }
+
+    /// Of such a queue what others made; `at_the_floor`: with the window that this path has now its acknowledgements make none. A queue that goes
+    /// when the flow stands back was that of its own acknowledgements, on a way back too narrow for them: that counts.
+    pub fn of_others(&mut self, now: Time, queue: Span, at_the_floor: bool, srtt: Span) -> Span {
+        self.mean = self.mean - self.mean / 8 + queue / 8;
+        if at_the_floor {
+            let stood = self.stood.get_or_insert(Stood { until: now + srtt * STOOD_RTTS, before: self.mean, least: queue });
+            stood.least = stood.least.min(queue);
+        }
+        if let Some(stood) = self.stood.filter(|stood| !at_the_floor || now > stood.until) {
+            if stood.before.nanos() as i64 > DRIFT {
+                self.ours = stood.least < stood.before / 4;
+            }
+            self.stood = None;
+        }
+        if self.ours { Span::ZERO } else { queue }
     }
 
     /// Whether there is a least of both ways to compare with.
