@@ -7,10 +7,10 @@
 use lowtide_units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::Configuration;
 use crate::error::{ConfigError, require};
 use crate::queue::{Drop, Fifo, Packet, Queue, Waiting, mark};
 use crate::random::Seed;
-use crate::registry::Configuration;
 
 /// CoDel's parameters (RFC 8289 §4.2, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq)]

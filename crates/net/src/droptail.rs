@@ -3,10 +3,10 @@
 use lowtide_units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::Configuration;
 use crate::error::ConfigError;
 use crate::queue::{Drop, Fifo, Packet, Queue};
 use crate::random::Seed;
-use crate::registry::Configuration;
 
 const NAME: &str = "drop_tail";
 /// A buffer given as a time holds at least one full packet, however slow the link.

@@ -4,12 +4,12 @@ use lowtide_units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::codel::{CodelController, Parameters, Source};
+use crate::configuration::Configuration;
 use crate::error::{ConfigError, require};
 use crate::flow_queues::FlowQueues;
 pub use crate::flow_queues::Shape;
 use crate::queue::{Drop, Packet, Queue};
 use crate::random::Seed;
-use crate::registry::Configuration;
 
 /// FQ-CoDel as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

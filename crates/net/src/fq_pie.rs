@@ -4,13 +4,13 @@
 use lowtide_units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::Configuration;
 use crate::error::{ConfigError, require};
 use crate::flow_queues::{FlowQueues, Shape};
 use crate::pie::rfc8033::{Parameters, Rfc8033};
 use crate::pie::{self, AqmController, Backlog, Departure, Verdict};
 use crate::queue::{Drop, Packet, Queue, mark};
 use crate::random::{Random, Seed};
-use crate::registry::Configuration;
 
 /// FQ-PIE as a scenario writes it (`fq_pie`, `fq_pie-freebsd`). What is left out is the profile's. PIE's own keys stand here again:
 /// serde does not refuse unknown ones of a struct that is flattened into another.

@@ -5,6 +5,7 @@
 //! the delay comes after the queue and never queues itself.
 
 pub mod codel;
+mod configuration;
 mod device;
 pub mod droptail;
 mod drr;

@@ -4,10 +4,10 @@
 use lowtide_units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::Configuration;
 use crate::error::{ConfigError, require};
 use crate::queue::{Drop, Fifo, Packet, Queue, mark};
 use crate::random::{Random, Seed};
-use crate::registry::Configuration;
 
 mod departures;
 pub mod freebsd;

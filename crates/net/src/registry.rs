@@ -4,28 +4,12 @@
 use lowtide_units::Rate;
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::Configuration;
 use crate::device::Device;
 use crate::error::{ConfigError, require};
 use crate::queue::{Ecn, Packet, Queue};
 use crate::random::Seed;
 use crate::{codel, droptail, fq_codel, fq_pie, pie};
-
-/// What a scenario writes of one discipline.
-pub(crate) trait Configuration {
-    /// An empty queue named `name` for a link of `rate`. What it draws at random follows from `seed`.
-    ///
-    /// # Errors
-    /// A value it cannot take.
-    fn build<P: Packet + Send + 'static>(&self, name: &'static str, rate: Rate, seed: Seed) -> Result<Box<dyn Queue<P>>, ConfigError>;
-
-    /// Packets that a device below it holds in addition.
-    fn device_queue_packets(&self) -> usize;
-
-    /// How many queues of flows it keeps.
-    fn flow_queues(&self) -> usize {
-        1
-    }
-}
 
 /// A line for `--list`.
 #[derive(Clone, Copy, Debug)]

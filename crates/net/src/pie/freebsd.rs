@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Pie;
 use super::rfc8033::{DelayFrom, Parameters, Rfc8033};
+use crate::configuration::Configuration;
 use crate::error::ConfigError;
 use crate::queue::{Packet, Queue};
 use crate::random::Seed;
-use crate::registry::Configuration;
 
 /// FreeBSD's PIE as a scenario writes it: the keys of `pie`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

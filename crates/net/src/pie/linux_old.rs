@@ -10,10 +10,10 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::{AqmController, Backlog, Departure, Pie, Verdict, span};
+use crate::configuration::Configuration;
 use crate::error::{ConfigError, require};
 use crate::queue::{Packet, Queue};
 use crate::random::{Random, Seed};
-use crate::registry::Configuration;
 
 /// MAX_PROB.
 const MAX: u32 = u32::MAX;
