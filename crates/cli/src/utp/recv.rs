@@ -43,7 +43,8 @@ pub struct Args {
     /// Replace files that are there.
     #[arg(long)]
     overwrite: bool,
-    /// End after one transfer, with its success or failure. Who has no --key, or another one, or is no lowtide, is none.
+    /// End after one transfer, with its success or failure. A connection that fails the handshake does not count: one without the
+    /// --key, with another, or of a program that is no lowtide.
     #[arg(long)]
     once: bool,
     /// Print each transfer as a line of JSON, with an "error" if it failed; the first line is the address.

@@ -136,7 +136,7 @@ async fn file(entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writ
     Ok(source)
 }
 
-/// The next bytes. Those of standard input may be long in coming: whoever waits for something else too is not held up.
+/// The next bytes. Standard input may be silent for long: it is read on another thread, so that the receiver is heard meanwhile.
 async fn next(mut source: Source, mut bytes: Vec<u8>, standard_input: bool) -> Result<(Source, Vec<u8>, usize)> {
     let read = move || source.read(&mut bytes).map(|n| (source, bytes, n));
     if standard_input { tokio::task::spawn_blocking(read).await? } else { tokio::task::block_in_place(read) }
@@ -157,7 +157,7 @@ impl Summary {
     /// # Errors
     /// It cannot be written; the files are in their places nevertheless.
     pub fn print(&self, json: bool) -> Result<()> {
-        self.write(json).context("everything has arrived, and is in its place, but that cannot be told")
+        self.write(json).context("everything has arrived and is in its place, but the summary cannot be printed")
     }
 
     fn write(&self, json: bool) -> Result<()> {
