@@ -72,6 +72,12 @@ fn a_connection_that_is_open_is_taken_over_with_its_process_and_given_back() {
     assert_eq!(ask(&mut ends, &mut input, ""), format!("reno {other}"), "what it asked for, and what it had");
 }
 
+/// Whether the group of that name has seen bytes arrive: the programs of the two directions are attached one after the other.
+fn receives(name: &str) -> bool {
+    let groups: Vec<serde_json::Value> = serde_json::from_slice(&output(&["status", "--json"]).stdout).unwrap_or_default();
+    groups.iter().any(|g| g["name"] == name && g["bytes"].as_u64() > Some(0))
+}
+
 #[test]
 fn a_joined_connection_is_held_back_in_both_directions_and_counted() {
     if !can_manage("a_joined_connection_is_held_back_in_both_directions_and_counted") {
@@ -81,9 +87,10 @@ fn a_joined_connection_is_held_back_in_both_directions_and_counted() {
     ends.line();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("told.json").display().to_string();
-    let run = Running::of(&mut lowtide(&["run", "--pid", &ends.child.id().to_string(), "--json", &file]));
+    let run = Running::of(&mut lowtide(&["run", "--pid", &ends.child.id().to_string(), "--name", "of-test-joined", "--json", &file]));
     let name = format!("lowtide_{}", run.child.id());
-    assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), ask(&mut ends, &mut input, "").starts_with(&name)).1));
+    let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "").starts_with(&name) && receives("of-test-joined");
+    assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), taken(&mut ends, &mut input)).1));
     ask(&mut ends, &mut input, "");
     run.kill("-INT");
     assert_eq!(run.code(), Some(0));
@@ -107,9 +114,10 @@ fn open_connections_of_a_cgroup_or_a_unit_are_held_back_both_ways_and_given_back
         let named = if option == "--unit" { group.0.file_name().expect("a name").to_string_lossy().into_owned() } else { path.clone() };
         let (mut ends, mut input) = both_ends(&["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &format!("{path}/cgroup.procs")]);
         let before = ends.line();
-        let run = Running::of(&mut lowtide(&["run", option, &named, "--json", &file]));
+        let run = Running::of(&mut lowtide(&["run", option, &named, "--name", "of-test-taken", "--json", &file]));
         let name = format!("lowtide_{}", run.child.id());
-        let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "") == format!("{name} {name}");
+        let both = format!("{name} {name}");
+        let taken = |ends: &mut Running, input: &mut ChildStdin| ask(ends, input, "") == both && receives("of-test-taken");
         assert!((0..500).any(|_| (thread::sleep(Duration::from_millis(20)), taken(&mut ends, &mut input)).1));
         ask(&mut ends, &mut input, ""); // Of what came within the last milliseconds some is not counted while the connection is open.
         run.kill("-INT");
