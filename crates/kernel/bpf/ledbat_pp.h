@@ -126,17 +126,15 @@ INLINE u64 ledbat_pp_growth(const struct ledbat_pp *c, const struct control_ack 
 // Per RTT: + GAIN up to the target, + max(GAIN - W (qd/T - 1), -W/2) above it, in proportion to what was acknowledged.
 INLINE void ledbat_pp_avoid(struct ledbat_pp *c, const struct control_ack *a, u64 queueing)
 {
-	u64 target = ledbat_pp_aim(c, a->segment), excess = 0, growth, due;
+	u64 target = ledbat_pp_aim(c, a->segment), excess, growth, due;
 
 	if (queueing == CONTROL_NONE)
 		return;
 	growth = ledbat_pp_growth(c, a);
 	// 16 times the target is past the cap of one half, also where an undo has brought back a window of fewer bytes than a segment has now.
-	if (queueing > target)
-		excess = (lesser_u63(queueing - target, 16 * target) << 32) / target;
+	excess = (lesser_u63(larger_u63(queueing, target) - target, 16 * target) << 32) / target;
 	if (excess <= growth) {
-		if (a->limited)
-			c->cwnd += (a->acked * (growth - excess)) >> 16;
+		c->cwnd += ((a->acked * (growth - excess)) >> 16) & (0 - (u64)a->limited);
 		return;
 	}
 	due = (a->acked * (excess - growth)) >> 16;
