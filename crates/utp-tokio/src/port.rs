@@ -37,8 +37,8 @@ pub(crate) struct Port {
     pub options: Options,
     epoch: Instant,
     table: Mutex<Table>,
-    /// Connections that may have something to send.
-    due: Mutex<Vec<Arc<Member>>>,
+    /// Connections that may have something to send; none once nobody drives the port: they know it, and none of both would be freed.
+    due: Mutex<Option<Vec<Arc<Member>>>>,
     /// Something became due, or the last handle went.
     pub wake: Notify,
     /// A connection waits to be accepted.
@@ -87,7 +87,7 @@ impl Port {
             options,
             epoch: Instant::now(),
             table: Mutex::default(),
-            due: Mutex::default(),
+            due: Mutex::new(Some(Vec::new())),
             wake: Notify::new(),
             arrived: Notify::new(),
             emptied: Notify::new(),
@@ -106,8 +106,10 @@ impl Port {
 
     /// The port is to look at a connection, which its caller has locked.
     pub(crate) fn queue(&self, member: &Arc<Member>, end: &mut End) {
-        if !std::mem::replace(&mut end.queued, true) {
-            unpoisoned(&self.due).push(Arc::clone(member));
+        if !std::mem::replace(&mut end.queued, true)
+            && let Some(due) = unpoisoned(&self.due).as_mut()
+        {
+            due.push(Arc::clone(member));
         }
     }
 
@@ -120,7 +122,7 @@ impl Port {
     }
 
     pub(crate) fn take_due(&self) -> Vec<Arc<Member>> {
-        std::mem::take(&mut *unpoisoned(&self.due))
+        unpoisoned(&self.due).as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// A connection to `peer` under way.
@@ -266,7 +268,9 @@ impl Port {
             Some(Reset { to: member.peer, from: member.local, packet })
         };
         let resets = members.into_values().filter_map(reset).collect();
-        drop((ready, self.take_due()));
+        let due = unpoisoned(&self.due).take();
+        // A stream that is dropped would be due.
+        drop((due, ready));
         self.emptied.notify_waiters();
         resets
     }

@@ -232,6 +232,42 @@ fn a_program_that_ends_resets_its_connections() {
     assert_eq!(read.expect("it is told").expect_err("no end has come").kind(), ErrorKind::ConnectionReset);
 }
 
+/// Streams that outlive their port's task, and streams that nobody accepted, keep neither the port nor its file descriptor.
+#[tokio::test]
+async fn a_port_that_has_ended_is_closed_with_its_last_stream() {
+    let (mut listener, socket) = ports("127.0.0.1");
+    let [here, there] = [listener.socket(), &socket].map(|socket| socket.local_addr().expect("bound"));
+    let failed = socket.connect(here).await.expect("connected");
+    listener.accept().await.expect("accepted").abort();
+    // Without a handle and without a connection the task ends; the program has not looked at its stream yet.
+    drop(socket);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(failed);
+    closed(there).await;
+
+    let other = UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback");
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(other.connect(here).await.expect("connected"));
+    }
+    let accepted = listener.accept().await.expect("accepted");
+    listener.socket().clone().abort();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop((accepted, listener));
+    closed(here).await;
+}
+
+/// Whether anybody may have the port again, soon.
+async fn closed(address: SocketAddr) {
+    for _ in 0..50 {
+        if std::net::UdpSocket::bind(address).is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{address} is still bound");
+}
+
 #[tokio::test]
 async fn options_that_cannot_be_had_are_told_in_one_line() {
     let wrong = Options { control: "ledbatt".to_owned(), ..Options::default() };
