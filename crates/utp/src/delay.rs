@@ -9,6 +9,9 @@ const NONE: u32 = 0x7fff_ffff;
 /// The most that the other direction may move our base: 10 ms.
 const MOST_SKEW_US: i64 = 10_000;
 
+/// Further than 35 years only a peer that makes its numbers up gets: nanoseconds still have bits for it, and for the difference of two.
+const FURTHEST_US: i64 = 1 << 50;
+
 /// The delays of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
@@ -28,7 +31,7 @@ struct Unwrapped(Option<i64>);
 impl Unwrapped {
     fn next(&mut self, value: u32) -> i64 {
         let last = self.0.unwrap_or_else(|| i64::from(value));
-        let next = last + i64::from(value.wrapping_sub(last as u32) as i32);
+        let next = (last + i64::from(value.wrapping_sub(last as u32) as i32)).clamp(-FURTHEST_US, FURTHEST_US);
         self.0 = Some(next);
         next
     }
@@ -84,6 +87,22 @@ mod tests {
         assert_eq!(delays.on_packet(at(6), 2, u32::MAX - 9), Some(i64::from(u32::MAX - 9) * 1000));
         assert_eq!(delays.on_packet(at(7), 3, 20), Some((i64::from(u32::MAX) + 21) * 1000));
         assert_eq!(delays.on_packet(at(8), 4, NONE), None);
+    }
+
+    /// A peer that turns the counter by almost half a circle with each packet, either way: so far that nanoseconds have no more bits for it.
+    #[test]
+    fn delays_that_a_peer_made_up_overflow_nothing() {
+        for step in [0x7fff_fffeu32, 0x8000_0002] {
+            let mut delays = Delays::default();
+            let mut difference = 0u32;
+            for _ in 0..4_400_000 {
+                difference = difference.wrapping_add(step);
+                delays.on_packet(Time::from_millis(1), 0, difference);
+            }
+            let owd = delays.on_packet(Time::from_millis(1), 0, 5).expect("a sample");
+            // The difference of any two has a number too.
+            assert!(owd.unsigned_abs() <= 1 << 60, "{owd}");
+        }
     }
 
     /// Our clock runs ahead of theirs: their packets seem ever faster, ours ever slower; what is told stays level.

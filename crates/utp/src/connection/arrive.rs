@@ -48,6 +48,8 @@ impl Connection {
             Kind::Syn => true,
             // It repeats the number of the packet that it answers, which of a STATE is the next one.
             Kind::Reset => header.ack == self.out.next() || self.could_have_acked(header.ack),
+            // Nothing else answers a SYN. libutp takes its acknowledgement of data too: then no SYN leaves again, and no timeout counts.
+            Kind::Data | Kind::Fin if self.state == State::SynSent => false,
             _ => self.could_have_acked(header.ack),
         }
     }

@@ -89,6 +89,23 @@ fn the_peer_falls_silent() {
     assert_eq!(pair.initiator.state(), State::Failed(Failure::TimedOut));
 }
 
+/// Data, or a FIN, that acknowledges the SYN is no answer to it: the attempt ends when none comes.
+#[test]
+fn what_is_no_answer_to_a_syn_does_not_prolong_the_attempt() {
+    for kind in [Kind::Data, Kind::Fin] {
+        let mut pair = pair(Config::default(), 700);
+        pair.run(at(1), &mut |_| Fate::Lost);
+        let header = Header { kind, connection_id: 0xffff, seq: 9, ack: 700, window: 1 << 20, ..Header::default() };
+        pair.initiator.on_packet(&Packet { header, payload: u16::from(kind == Kind::Data), ..Packet::default() }, at(2));
+        pair.run(at(22_000), &mut |_| Fate::Lost);
+        assert_eq!(
+            (pair.initiator.state(), times_of(Kind::Syn, &pair)),
+            (State::Failed(Failure::TimedOut), vec![0, 3000, 9000]),
+            "{kind:?}"
+        );
+    }
+}
+
 #[test]
 fn an_answer_that_is_lost_is_given_again() {
     let mut pair = pair(Config::default(), 1);
