@@ -28,6 +28,10 @@ const TAG: usize = 16;
 /// Bytes of a frame's contents at most.
 pub const MOST: usize = 65_535 - TAG - 1;
 
+/// A message is shorter: an open receiver keeps one for everybody who greets. An offer of [`MOST_FILES`](super::messages::MOST_FILES) with names of
+/// 130 bytes is, and the answer to it.
+const MOST_MESSAGE: usize = 16 << 20;
+
 /// Bytes of a key's file at most.
 const MOST_KEY: u64 = 1 << 20;
 
@@ -158,6 +162,10 @@ impl<S: AsyncRead + AsyncWrite> Writer<S> {
     /// Sends a message.
     pub async fn message(&mut self, message: &Message) -> Result<()> {
         let text = serde_json::to_vec(message)?;
+        ensure!(
+            text.len() < MOST_MESSAGE,
+            "the names of the files take more than 16 MiB; send fewer at a time, or an archive: tar c … | lowtide utp send -"
+        );
         // An offer of many files is longer than a frame.
         let mut parts = text.chunks(MOST).peekable();
         while let Some(part) = parts.next() {
@@ -224,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite> Reader<S> {
                 b'm' if text.is_empty() => return Ok(Frame::Message(serde_json::from_slice(&self.opened[1..])?)),
                 kind @ (b'm' | b'+') => {
                     text.extend(&self.opened[1..]);
-                    ensure!(text.len() < 64 << 20, "a message of the other end has more than 64 MiB");
+                    ensure!(text.len() < MOST_MESSAGE, "a message of the other end has more than 16 MiB");
                     if kind == b'm' {
                         return Ok(Frame::Message(serde_json::from_slice(&text)?));
                     }

@@ -1,5 +1,6 @@
 //! Files as they are offered and as they arrive: names that stay below a folder, parts that are continued, nothing overwritten.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -11,7 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use sha2::{Digest, Sha256};
 
-use super::messages::{Entry, Have};
+use super::messages::{Entry, Have, MOST_FILES};
 
 /// What an unfinished file is called beside its place: `.NAME` and this.
 const PART: &str = ".lowtide-part";
@@ -46,8 +47,27 @@ pub fn offer(path: &Path, name: &str) -> Result<Offered> {
         path.display()
     );
     walk(&whole, Path::new(name), &mut offered)?;
-    ensure!(!offered.files.is_empty(), "{}: no files in it", path.display());
+    let files = offered.files.len();
+    ensure!(files > 0, "{}: no files in it", path.display());
+    ensure!(
+        files <= MOST_FILES,
+        "{0}: {files} files in it, at most {MOST_FILES} go at once; send its folders one by one, or an archive: tar c {0} | lowtide utp send -",
+        path.display()
+    );
     Ok(offered)
+}
+
+/// Looks at an offer before any file is looked up.
+///
+/// # Errors
+/// It has too many files, or one twice.
+pub fn check(offered: &[Entry]) -> Result<()> {
+    ensure!(offered.len() <= MOST_FILES, "{} files are offered, at most {MOST_FILES} are taken at once", offered.len());
+    let mut seen = HashSet::with_capacity(offered.len());
+    match offered.iter().find(|entry| !seen.insert(&entry.path)) {
+        Some(entry) => bail!("{:?}: offered twice", entry.path),
+        None => Ok(()),
+    }
 }
 
 fn walk(at: &Path, name: &Path, offered: &mut Offered) -> Result<()> {

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The most files of one offer: what an open receiver must look up and remember for a stranger.
+pub const MOST_FILES: usize = 100_000;
+
 /// A message; between `Begin` and `End` come the file's bytes.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

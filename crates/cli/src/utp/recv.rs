@@ -190,6 +190,7 @@ impl Job {
     ) -> Result<Vec<Moved>> {
         let offer = tokio::time::timeout(self.patience, reader.message());
         let Message::Offer(offered) = offer.await.context("the other end is silent")?? else { bail!("the other end offered nothing") };
+        files::check(&offered)?;
         let wanted = self.have(&offered).await?;
         writer.message(&Message::Want(wanted)).await?;
         let mut moved = Vec::new();

@@ -151,3 +151,13 @@ fn two_do_not_receive_the_same_file() {
     let _first = Part::open(root.path(), &entry("f", 3), false).expect("opened");
     assert!(Part::open(root.path(), &entry("f", 3), false).is_err_and(|e| e.to_string().contains("already")));
 }
+
+#[test]
+fn an_offer_of_too_many_files_or_of_one_twice_is_refused() {
+    let entries =
+        |names: &mut dyn Iterator<Item = usize>| -> Vec<Entry> { names.map(|n| Entry { path: format!("f{n}"), bytes: Some(1) }).collect() };
+    check(&entries(&mut (0..MOST_FILES))).expect("as many as there may be");
+    let error = |offered: &[Entry]| check(offered).expect_err("refused").to_string();
+    assert!(error(&entries(&mut (0..MOST_FILES + 1))).contains("at most 100000"));
+    assert!(error(&entries(&mut [1, 2, 1].into_iter())).contains("\"f1\": offered twice"));
+}
