@@ -49,7 +49,7 @@ struct Common {
     /// head -c 32 /dev/urandom > key
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Congestion control of what this end sends.
+    /// Congestion control of what this end sends: libutp-mod, libutp, ledbat, ledbat++, enhanced, lowtide, or any that the simulator has.
     #[arg(long, default_value = "libutp-mod", value_name = "NAME")]
     cc: String,
     /// Its parameters, in TOML: "target_ms = 25".
@@ -73,7 +73,13 @@ impl Common {
 
     fn bind_with(&self, address: SocketAddr, options: Options) -> Result<UtpSocket> {
         let params = Params::from_toml(&self.cc_params).context("--cc-params")?;
-        let options = Options { control: self.cc.clone(), params, ..options };
+        // As papers and drafts write them.
+        let control = match &*self.cc {
+            "ledbat++" => "ledbat_pp",
+            "enhanced" => "ledbat_pp-enhanced",
+            name => name,
+        };
+        let options = Options { control: control.to_owned(), params, ..options };
         UtpSocket::bind(address, options).with_context(|| format!("UDP {address}"))
     }
 

@@ -40,6 +40,9 @@ pub static SENDERS: [Profile; 3] = [
     Profile { name: "tcp_nice", number: 4, enhanced: false, burst: 0, way_back: false, report_ns: 0 },
 ];
 
+/// What people write for some of them, as papers and drafts do, with what `lowtide run` means by it.
+pub static SPELLINGS: [(&str, &str); 2] = [("enhanced", "ledbat_pp-enhanced-burst"), ("ledbat++", "ledbat_pp-burst")];
+
 impl Profile {
     /// Whether a receiver can run it.
     pub fn receives(&self) -> bool {
@@ -60,12 +63,13 @@ impl std::fmt::Display for UnknownProfile {
 
 impl std::error::Error for UnknownProfile {}
 
-/// The profile of that name, of both directions or of a sender.
+/// The profile of that name or spelling, of both directions or of a sender.
 ///
 /// # Errors
 /// A name that is no profile's.
 pub fn by_name(name: &str) -> Result<&'static Profile, UnknownProfile> {
-    PROFILES.iter().chain(&SENDERS).find(|p| p.name == name).ok_or_else(|| UnknownProfile(name.to_owned()))
+    let meant = SPELLINGS.iter().find(|(spelling, _)| *spelling == name).map_or(name, |(_, meant)| meant);
+    PROFILES.iter().chain(&SENDERS).find(|p| p.name == meant).ok_or_else(|| UnknownProfile(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -79,6 +83,7 @@ mod tests {
         }
         let beyond = CONTROLS.iter().map(|(number, _)| number).max().expect("there are controls") + 1;
         assert_eq!(crate::control::name(beyond), None, "control.h has more");
+        assert!(SPELLINGS.iter().all(|(spelling, name)| by_name(spelling).map(|p| p.name) == Ok(*name)));
         assert!(PROFILES.iter().chain(&SENDERS).all(|p| CONTROLS.iter().any(|(number, _)| *number == p.number)));
     }
 }
