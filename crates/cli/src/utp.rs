@@ -73,7 +73,7 @@ impl Common {
 
     fn bind_with(&self, address: SocketAddr, options: Options) -> Result<UtpSocket> {
         let params = Params::from_toml(&self.cc_params).context("--cc-params")?;
-        // As papers and drafts write them.
+        // As papers and drafts write them; what `run` means by them, with our parts, is in `lowtide_window`'s SPELLINGS.
         let control = match &*self.cc {
             "ledbat++" => "ledbat_pp",
             "enhanced" => "ledbat_pp-enhanced",

@@ -5,18 +5,34 @@ mod utp_ends;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::Command;
 
 use nix::libc::linger;
 use nix::sys::socket::{setsockopt, sockopt};
+use tempfile::TempDir;
 
 use utp_ends::{Listening, bytes, send};
+
+/// A server, and its address as a proxy is told it.
+fn server() -> (TcpListener, String) {
+    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    (server, address)
+}
+
+/// A file with a key, as long as its folder lives.
+fn key() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    std::fs::write(&key, bytes(32, 6)).expect("written");
+    (folder, key)
+}
 
 /// TCP, uTP, TCP: many connections at once, each direction ending by itself.
 #[test]
 fn a_proxy_forwards_many_connections_both_ways() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    let (server, address) = server();
     // Reads to the end, then answers with what it read, twice.
     std::thread::spawn(move || {
         for stream in server.incoming() {
@@ -28,9 +44,7 @@ fn a_proxy_forwards_many_connections_both_ways() {
             });
         }
     });
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let (_folder, key) = key();
     let keyed = ["--key", key.to_str().expect("a name")];
     for more in [&[][..], &keyed] {
         let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &address], more].concat());
@@ -55,8 +69,7 @@ fn a_proxy_forwards_many_connections_both_ways() {
 /// A server that fails in the middle of its answer: the client must not take what it has for all of it.
 #[test]
 fn a_connection_that_is_reset_behind_a_proxy_is_reset_before_it() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    let (server, address) = server();
     std::thread::spawn(move || {
         for stream in server.incoming() {
             let mut stream = stream.expect("accepted");
@@ -65,9 +78,7 @@ fn a_connection_that_is_reset_behind_a_proxy_is_reset_before_it() {
             setsockopt(&stream, sockopt::Linger, &linger { l_onoff: 1, l_linger: 0 }).expect("a socket");
         }
     });
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let (_folder, key) = key();
     let keyed = ["--key", key.to_str().expect("a name")];
     for more in [&[][..], &keyed] {
         let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &address], more].concat());
@@ -83,8 +94,7 @@ fn a_connection_that_is_reset_behind_a_proxy_is_reset_before_it() {
 /// A hundred connections open at once where the shell allows sixty-four descriptors.
 #[test]
 fn a_proxy_is_not_held_to_the_shells_limit_of_open_files() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
+    let (server, address) = server();
     let far = Listening::start(&["proxy", "utp:127.0.0.1:0", &address]);
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -S -n 64; exec \"$0\" utp proxy 127.0.0.1:0 \"$1\" --json", env!("CARGO_BIN_EXE_lowtide"), &far.address]);
@@ -99,12 +109,9 @@ fn a_proxy_is_not_held_to_the_shells_limit_of_open_files() {
 
 #[test]
 fn what_a_proxy_with_a_key_leads_to_sees_nobody_without_it() {
-    let server = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let (server, address) = server();
     server.set_nonblocking(true).expect("a socket");
-    let address = format!("tcp:{}", server.local_addr().expect("bound"));
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let (_folder, key) = key();
     let far = Listening::start(&["proxy", "utp:127.0.0.1:0", &address, "--key", key.to_str().expect("a name")]);
     assert!(!send(&key, &far.address, &[]).status.success(), "it has no key");
     assert_eq!(server.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
@@ -113,9 +120,7 @@ fn what_a_proxy_with_a_key_leads_to_sees_nobody_without_it() {
 #[test]
 fn a_connection_to_nobody_is_reset_before_a_proxy() {
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
-    let folder = tempfile::tempdir().expect("a folder");
-    let key = folder.path().join("key");
-    std::fs::write(&key, bytes(32, 6)).expect("written");
+    let (_folder, key) = key();
     let keyed = ["--key", key.to_str().expect("a name")];
     for more in [&[][..], &keyed] {
         let far = Listening::start(&[&["proxy", "utp:127.0.0.1:0", &format!("tcp:{closed}")], more].concat());
