@@ -128,9 +128,10 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
 		if (config->way_back) {
-			queueing = is_less_u63(control_window(algorithm, &p->control), PATH_FLOOR_SEGMENTS * p->mss + 1);
+			u64 floor = is_less_u63(control_window(algorithm, &p->control), PATH_FLOOR_SEGMENTS * p->mss + 1);
+
 			way_back_queue(&p->way_back, now, r->rtt, r->there);
-			queueing = way_back_of_others(&p->way_back, now, queueing, p->srtt);
+			queueing = way_back_of_others(&p->way_back, now, floor, p->srtt);
 			a.rtt -= queueing;
 			p->behind = path_followed(p->behind, queueing);
 		}

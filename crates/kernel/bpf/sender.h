@@ -225,9 +225,10 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
 	if (config->way_back && t->rtt != CONTROL_NONE) {
-		behind = is_less_u63(control_window(algorithm, &p->control), PATH_FLOOR_SEGMENTS * p->mss + 1);
+		u64 floor = is_less_u63(control_window(algorithm, &p->control), PATH_FLOOR_SEGMENTS * p->mss + 1);
+
 		way_back_queue(&p->way_back, t->now, t->rtt, t->there);
-		behind = way_back_of_others(&p->way_back, t->now, behind, p->srtt);
+		behind = way_back_of_others(&p->way_back, t->now, floor, p->srtt);
 		delay -= behind;
 		p->behind = path_followed(p->behind, behind);
 	}
