@@ -18,7 +18,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use lowtide_cc::Params;
 use lowtide_units::Span;
-use lowtide_utp_tokio::{Options, UtpSocket};
+use lowtide_utp_tokio::{Options, OptionsError, UtpSocket};
 
 use channel::Key;
 
@@ -80,7 +80,15 @@ impl Common {
             name => name,
         };
         let options = Options { control: control.to_owned(), params, ..options };
-        UtpSocket::bind(address, options).with_context(|| format!("UDP {address}"))
+        UtpSocket::bind(address, options).map_err(|e| {
+            let options = e.kind() == std::io::ErrorKind::InvalidInput && e.get_ref().is_some_and(|e| e.is::<OptionsError>());
+            let input = match (options, &*self.cc_params) {
+                (false, _) => format!("UDP {address}"),
+                (true, "") => format!("--cc {}", self.cc),
+                (true, params) => format!("--cc {} --cc-params {params:?}", self.cc),
+            };
+            anyhow::Error::from(e).context(input)
+        })
     }
 
     /// A port to connect to `peer` from.
@@ -121,6 +129,13 @@ fn resolve(text: &str) -> Result<Vec<SocketAddr>> {
     let addresses = text.to_socket_addrs().with_context(|| format!("{text}: not HOST:PORT, or unknown ([ADDRESS]:PORT for IPv6)"))?;
     let all: Vec<SocketAddr> = addresses.collect();
     ensure!(!all.is_empty(), "{text}: no address");
+    Ok(all)
+}
+
+/// The same of who is to be connected to, which no port 0 is.
+fn resolve_peer(text: &str) -> Result<Vec<SocketAddr>> {
+    let all = resolve(text)?;
+    ensure!(all.iter().all(|address| address.port() != 0), "{text}: nobody listens on port 0; the other end says which port it has");
     Ok(all)
 }
 

@@ -262,6 +262,22 @@ fn standard_input_arrives_under_a_name() {
     assert_eq!(std::fs::read(to.path().join("logs/today")).expect("there"), b"from a pipe");
 }
 
+/// Its own words as well as the other end's, and on standard error too.
+#[test]
+fn a_sender_that_fails_says_why_as_json() {
+    let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let file = from.path().join("f");
+    std::fs::write(&file, "new").expect("written");
+    std::fs::write(to.path().join("f"), "mine").expect("written");
+    let receiver = recv(to.path(), &[]);
+    for (what, to, why) in [(&*file, &*receiver.address, "--overwrite"), (Path::new("/no/such"), "127.0.0.1:1", "/no/such")] {
+        let sent = send(what, to, &["--json"]);
+        let said: Value = serde_json::from_slice(&sent.stdout).unwrap_or_else(|e| panic!("{e}: {sent:?}"));
+        assert!(said["to"] == to && said["error"].as_str().is_some_and(|error| error.contains(why)), "{said}");
+        assert!(sent.status.code() == Some(1) && String::from_utf8_lossy(&sent.stderr).contains(why));
+    }
+}
+
 #[test]
 fn wrong_words_are_told_in_one_line() {
     let error = |args: &[&str]| {
@@ -273,7 +289,13 @@ fn wrong_words_are_told_in_one_line() {
     };
     assert!(error(&["send", "/no/such", "127.0.0.1:1"]).contains("/no/such"));
     assert!(error(&["send", "/etc/hostname", "127.0.0.1"]).contains("HOST:PORT"));
-    assert!(error(&["send", "/etc/hostname", "127.0.0.1:1", "--cc", "ledbatt"]).contains("ledbat_pp"));
+    assert!(error(&["send", "/etc/hostname", "127.0.0.1:0"]).contains("127.0.0.1:0: nobody listens on port 0"));
+    assert!(error(&["proxy", "127.0.0.1:0", "127.0.0.1:0"]).contains("127.0.0.1:0: nobody listens on port 0"));
+    assert!(error(&["send", "/dev/null", "127.0.0.1:1"]).contains("/dev/null: is neither a file nor a folder"));
+    let unknown = error(&["send", "/etc/hostname", "127.0.0.1:1", "--cc", "ledbatt"]);
+    assert!(unknown.contains("--cc ledbatt: ") && unknown.contains("ledbat_pp") && !unknown.contains("UDP"), "{unknown}");
+    let params = error(&["recv", "--cc", "ledbat", "--cc-params", "tarket_ms = 25"]);
+    assert!(params.contains("--cc ledbat --cc-params") && params.contains("tarket_ms") && !params.contains("UDP"), "{params}");
     assert!(error(&["recv", "-o", "/no/such"]).contains("no folder"));
     assert!(error(&["recv", "--key", "/dev/null"]).contains("16"));
     assert!(error(&["proxy", "tcp:127.0.0.1:0", "tcp:127.0.0.1:1"]).contains("uTP"));

@@ -80,8 +80,13 @@ pub struct Reader<S> {
     from: ReadHalf<S>,
     noise: Option<Arc<StatelessTransportState>>,
     received: u64,
+    /// What has come of a frame, its length included; the whole frame until the next one is waited for.
     frame: Vec<u8>,
+    whole: bool,
+    /// What a key opened of it.
     opened: Vec<u8>,
+    /// What has come of a message of several frames.
+    text: Vec<u8>,
 }
 
 /// Opens a channel over a stream; `first` is the end that connected.
@@ -124,7 +129,7 @@ async fn greet<S: AsyncRead + AsyncWrite>(stream: S, key: Option<&Key>, first: b
         None => None,
     };
     let writer = Writer { to, noise: noise.clone(), sent: 0, frame: Vec::new(), sealed: Vec::new() };
-    Ok((Reader { from, noise, received: 0, frame: Vec::new(), opened: Vec::new() }, writer))
+    Ok((Reader { from, noise, received: 0, frame: Vec::new(), whole: false, opened: Vec::new(), text: Vec::new() }, writer))
 }
 
 async fn handshake<S: AsyncRead + AsyncWrite>(
@@ -219,22 +224,25 @@ impl<S: AsyncRead + AsyncWrite> Writer<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite> Reader<S> {
-    /// The next frame.
+    /// The next frame. A future that is dropped has taken nothing: what has come of the frame is kept.
     ///
     /// # Errors
     /// The connection failed or was cut off, or somebody altered what was sent.
     pub async fn frame(&mut self) -> Result<Frame<'_>> {
-        let mut text = Vec::new();
         loop {
-            match self.next().await? {
-                b'b' => return Ok(Frame::Bytes(&self.opened[1..])),
+            self.next().await?;
+            let contents = if self.noise.is_some() { &self.opened } else { &self.frame[2..] };
+            let (&kind, contents) = contents.split_first().context("a frame of the other end is empty")?;
+            match kind {
+                // As a new borrow: one that leaves the loop would last for all of it.
+                b'b' => return Ok(Frame::Bytes(if self.noise.is_some() { &self.opened[1..] } else { &self.frame[3..] })),
                 b'e' => return Ok(Frame::End),
-                b'm' if text.is_empty() => return Ok(Frame::Message(serde_json::from_slice(&self.opened[1..])?)),
-                kind @ (b'm' | b'+') => {
-                    text.extend(&self.opened[1..]);
-                    ensure!(text.len() < MOST_MESSAGE, "a message of the other end has more than 16 MiB");
+                b'm' if self.text.is_empty() => return Ok(Frame::Message(serde_json::from_slice(contents)?)),
+                b'm' | b'+' => {
+                    self.text.extend(contents);
+                    ensure!(self.text.len() < MOST_MESSAGE, "a message of the other end has more than 16 MiB");
                     if kind == b'm' {
-                        return Ok(Frame::Message(serde_json::from_slice(&text)?));
+                        return Ok(Frame::Message(serde_json::from_slice(&std::mem::take(&mut self.text))?));
                     }
                 }
                 kind => bail!("the other end sent a frame of kind {kind}, which this lowtide does not know"),
@@ -242,20 +250,33 @@ impl<S: AsyncRead + AsyncWrite> Reader<S> {
         }
     }
 
-    /// Reads a frame into `opened`; its kind.
-    async fn next(&mut self) -> Result<u8> {
-        const CUT: &str = "the connection was cut off";
-        let len = usize::from(self.from.read_u16().await.context(CUT)?);
-        let into = if self.noise.is_some() { &mut self.frame } else { &mut self.opened };
-        into.resize(len, 0);
-        self.from.read_exact(into).await.context(CUT)?;
+    /// Waits for a frame, opened if there is a key.
+    async fn next(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.whole) {
+            self.frame.clear();
+        }
+        self.fill(2).await?;
+        let len = usize::from(u16::from_be_bytes([self.frame[0], self.frame[1]]));
+        self.fill(2 + len).await?;
+        self.whole = true;
         if let Some(noise) = &self.noise {
             self.opened.resize(len, 0);
-            let len = noise.read_message(self.received, &self.frame, &mut self.opened).context("a frame was altered on the way")?;
+            let len = noise.read_message(self.received, &self.frame[2..], &mut self.opened).context("a frame was altered on the way")?;
             self.opened.truncate(len);
             self.received += 1;
         }
-        self.opened.first().copied().context("a frame of the other end is empty")
+        Ok(())
+    }
+
+    /// Waits until so many bytes of a frame have come.
+    async fn fill(&mut self, bytes: usize) -> Result<()> {
+        const CUT: &str = "the connection was cut off";
+        self.frame.reserve(bytes.saturating_sub(self.frame.len()));
+        while self.frame.len() < bytes {
+            let left = (bytes - self.frame.len()) as u64;
+            ensure!((&mut self.from).take(left).read_buf(&mut self.frame).await.context(CUT)? > 0, CUT);
+        }
+        Ok(())
     }
 
     /// The stream that both halves are of.
@@ -272,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite> Reader<S> {
         let _ = tokio::time::timeout(SOON, self.frame()).await;
     }
 
-    /// The next frame, which is a message.
+    /// The next frame, which is a message. A future that is dropped has taken nothing.
     ///
     /// # Errors
     /// It is none; or what the other end complains of.
@@ -321,6 +342,41 @@ mod tests {
         assert!(a.as_ref().is_err_and(|e| e.contains("the other has none")) && b.as_ref().is_err_and(|e| e.contains("wants a --key")));
         for end in both(Some(key(1)), Some(key(2))).await {
             assert!(end.as_ref().is_err_and(|e| e.contains("different keys")), "{end:?}");
+        }
+    }
+
+    /// Who sends a file listens for a complaint meanwhile, and drops that future with each file's end.
+    #[tokio::test]
+    async fn a_wait_for_a_message_that_is_dropped_loses_nothing() {
+        for key in [None, Some(key(4))] {
+            let (one, middle) = tokio::io::duplex(1 << 20);
+            let (relay, two) = tokio::io::duplex(1 << 20);
+            let (mut from_one, mut to_one) = tokio::io::split(middle);
+            let (mut from_two, mut to_two) = tokio::io::split(relay);
+            tokio::spawn(async move { tokio::io::copy(&mut from_two, &mut to_one).await });
+            // What one says comes byte by byte.
+            tokio::spawn(async move {
+                while let Ok(byte) = from_one.read_u8().await {
+                    to_two.write_u8(byte).await.expect("room");
+                    tokio::task::yield_now().await;
+                }
+            });
+            let (a, b) = tokio::join!(open(one, key.as_ref(), true), open(two, key.as_ref(), false));
+            let ((_, mut writer), (mut reader, _)) = (a.expect("open"), b.expect("open"));
+            let long = "x".repeat(2 * MOST);
+            writer.message(&Message::Begin(7)).await.expect("sent");
+            writer.message(&Message::Error(long.clone())).await.expect("sent");
+            for expected in [Message::Begin(7), Message::Error(long)] {
+                let mut dropped = 0;
+                let came = loop {
+                    tokio::select! {
+                        biased;
+                        frame = reader.frame() => break frame.expect("whole"),
+                        () = tokio::task::yield_now() => dropped += 1,
+                    }
+                };
+                assert!(matches!(came, Frame::Message(message) if message == expected) && dropped > 2, "dropped {dropped} times");
+            }
         }
     }
 

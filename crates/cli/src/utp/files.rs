@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::errno::Errno;
@@ -48,6 +49,11 @@ pub fn offer(path: &Path, name: &str) -> Result<Offered> {
     );
     walk(&whole, Path::new(name), &mut offered)?;
     let files = offered.files.len();
+    ensure!(
+        whole.is_dir() || files > 0,
+        "{0}: is neither a file nor a folder; what can be read of it is sent by: lowtide utp send - HOST:PORT < {0}",
+        path.display()
+    );
     ensure!(files > 0, "{}: no files in it", path.display());
     ensure!(
         files <= MOST_FILES,
@@ -273,11 +279,11 @@ pub struct Source {
 
 impl Source {
     /// Opens what was offered as `entry`, a file at `path` or standard input, and goes to where the receiver has it, if that is its
-    /// beginning indeed.
+    /// beginning indeed: how many bytes of it were looked at so far is told to `compared`.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn open(entry: &Entry, path: Option<&Path>, have: &Have) -> Result<Source> {
+    pub fn open(entry: &Entry, path: Option<&Path>, have: &Have, compared: &AtomicU64) -> Result<Source> {
         let name = entry.path.clone();
         let Some(path) = path else {
             return Ok(Source { file: Box::new(std::io::stdin()), hash: Sha256::new(), name, offered: None, bytes: 0, resumed_at: 0 });
@@ -285,7 +291,8 @@ impl Source {
         let about = || path.display().to_string();
         let mut file = File::open(path).with_context(about)?;
         let mut hash = Sha256::new();
-        let mut bytes = copy_hash(&mut file, have.bytes, &mut hash).with_context(about)?;
+        let mut counted = Counted { file: &mut file, bytes: compared };
+        let mut bytes = copy_hash(&mut counted, have.bytes, &mut hash).with_context(about)?;
         if bytes != have.bytes || hex(&hash) != have.sha256 {
             file.seek(SeekFrom::Start(0)).with_context(about)?;
             (hash, bytes) = (Sha256::new(), 0);
@@ -321,6 +328,20 @@ impl Source {
     /// All of it.
     pub fn whole(&self) -> Have {
         Have { bytes: self.bytes, sha256: hex(&self.hash) }
+    }
+}
+
+/// A file, and how many bytes were read of it.
+struct Counted<'a> {
+    file: &'a mut File,
+    bytes: &'a AtomicU64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(into)?;
+        self.bytes.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
     }
 }
 

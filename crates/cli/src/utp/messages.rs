@@ -13,6 +13,8 @@ pub enum Message {
     Offer(Vec<Entry>),
     /// The receiver wants them, and has this much of each already.
     Want(Vec<Have>),
+    /// The sender is still comparing what the receiver has of the next file with its own, and has compared so many bytes.
+    Compared(u64),
     /// The bytes of the next file follow, from this offset on.
     Begin(u64),
     /// They are complete: the whole file's bytes and sha256.

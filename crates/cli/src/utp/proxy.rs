@@ -13,7 +13,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::channel::{self, Frame, Key, MOST, Reader, Writer};
-use super::{Common, resolve};
+use super::{Common, resolve, resolve_peer};
 use crate::stdout;
 
 /// Forward the connections of a port: TCP in, uTP out, or the other way round.
@@ -60,7 +60,7 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
     }
     let listen = resolve(listen)?[0];
     // Of localhost's addresses, say, a service may have one only.
-    let to: Arc<[SocketAddr]> = resolve(connect)?.into();
+    let to: Arc<[SocketAddr]> = resolve_peer(connect)?.into();
     let key = Arc::new(args.common.key()?);
     // Each connection is a TCP socket, and a shell's limit is 1024.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;

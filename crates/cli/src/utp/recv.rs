@@ -25,8 +25,8 @@ const PATIENCE: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(250);
 /// So many transfers at once: each may take a message of 64 MiB before anything is known of it.
 const PLACES: usize = 16;
-/// A sender that has greeted and then is silent for so long has nothing to offer.
-const OFFER: Duration = Duration::from_secs(30);
+/// A sender that is silent for so long when it is its turn to offer its files, or to begin one, has nothing to send.
+const TURN: Duration = Duration::from_secs(30);
 
 /// Receive what `lowtide utp send` sends, until Ctrl-C.
 ///
@@ -79,7 +79,7 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
                     json: args.json,
                     key: key.clone(),
                     places: Arc::clone(&places),
-                    patience: OFFER,
+                    patience: TURN,
                 };
                 let done = done.clone();
                 tokio::spawn(async move {
@@ -138,7 +138,7 @@ struct Job {
     key: Option<Key>,
     /// One a transfer.
     places: Arc<Semaphore>,
-    /// For the offer.
+    /// For the offer, and for each file's beginning.
     patience: Duration,
 }
 
@@ -188,8 +188,7 @@ impl Job {
         writer: &mut Writer<UtpStream>,
         progress: &mut Progress,
     ) -> Result<Vec<Moved>> {
-        let offer = tokio::time::timeout(self.patience, reader.message());
-        let Message::Offer(offered) = offer.await.context("the other end is silent")?? else { bail!("the other end offered nothing") };
+        let Message::Offer(offered) = self.turn(reader).await? else { bail!("the other end offered nothing") };
         files::check(&offered)?;
         let wanted = self.have(&offered).await?;
         writer.message(&Message::Want(wanted)).await?;
@@ -202,7 +201,7 @@ impl Job {
 
     async fn file(&self, entry: &Entry, reader: &mut Reader<UtpStream>, progress: &mut Progress) -> Result<Moved> {
         let mut part = tokio::task::block_in_place(|| Part::open(&self.root, entry, self.overwrite))?;
-        let Message::Begin(resumed_at) = reader.message().await? else { bail!("{}: did not begin", entry.path) };
+        let resumed_at = self.beginning(entry, part.have().bytes, reader).await?;
         part.begin(resumed_at)?;
         loop {
             match reader.frame().await? {
@@ -216,6 +215,24 @@ impl Job {
                 }
                 Frame::Message(Message::Error(why)) => bail!("the other end: {}", printable(&why)),
                 Frame::Message(_) | Frame::End => bail!("{}: ended in the middle", entry.path),
+            }
+        }
+    }
+
+    /// What the sender says when it is its turn, before any byte of a file.
+    async fn turn(&self, reader: &mut Reader<UtpStream>) -> Result<Message> {
+        tokio::time::timeout(self.patience, reader.message()).await.context("the other end is silent")?
+    }
+
+    /// Where the sender begins with a file. If it compares the `there` bytes of it first, it says how far it is: more each time, or it
+    /// could keep its place for ever.
+    async fn beginning(&self, entry: &Entry, there: u64, reader: &mut Reader<UtpStream>) -> Result<u64> {
+        let mut compared = 0;
+        loop {
+            match self.turn(reader).await? {
+                Message::Begin(at) => return Ok(at),
+                Message::Compared(bytes) if compared < bytes && bytes <= there => compared = bytes,
+                _ => bail!("{}: did not begin", entry.path),
             }
         }
     }
@@ -240,36 +257,60 @@ impl Job {
 mod tests {
     use super::*;
 
-    /// A receiver with so many places, and what it tells a sender that greets and then says nothing.
-    async fn told(places: usize) -> Result<(String, String)> {
+    const SHORT: Duration = Duration::from_millis(50);
+
+    /// A receiver with so many places and three bytes of `f`, and what it tells a sender that greets, says `words` and is silent then.
+    async fn told(places: usize, patience: Duration, words: &[Message]) -> Result<(String, String)> {
         let dir = tempfile::tempdir()?;
+        std::fs::write(dir.path().join(".f.lowtide-part"), b"par")?;
         let job = Job {
             root: dir.path().to_owned(),
             overwrite: false,
             json: true,
             key: None,
             places: Arc::new(Semaphore::new(places)),
-            patience: Duration::from_millis(50),
+            patience,
         };
         let here = lowtide_utp_tokio::UtpSocket::bind("127.0.0.1:0".parse()?, lowtide_utp_tokio::Options::default())?;
         let mut listener = here.listen();
         let there = lowtide_utp_tokio::UtpSocket::bind("127.0.0.1:0".parse()?, lowtide_utp_tokio::Options::default())?;
         let serve = async { job.serve(listener.accept().await?).await.0.map(drop) };
         let greet = async {
-            let (mut reader, _writer) = channel::open(there.connect(here.local_addr()?).await?, None, true).await?;
-            reader.message().await.map(drop)
+            let (mut reader, mut writer) = channel::open(there.connect(here.local_addr()?).await?, None, true).await?;
+            for word in words {
+                writer.message(word).await?;
+            }
+            while let Message::Want(_) = reader.message().await? {}
+            Ok(())
         };
-        let (served, greeted) = tokio::join!(serve, greet);
+        let (served, greeted) = tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(serve, greet) }).await?;
+        ensure!(job.places.available_permits() == places, "its place is not free again");
         let words = |result: Result<()>| result.map_or_else(|e| format!("{e:#}"), |()| "nothing".to_owned());
         Ok((words(served), words(greeted)))
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_sender_that_is_silent_or_one_too_many_is_told_and_let_go() -> Result<()> {
-        let (here, there) = told(1).await?;
+        let (here, there) = told(1, SHORT, &[]).await?;
         assert!(here.contains("silent") && there.contains("silent"), "{here}; {there}");
-        let (here, there) = told(0).await?;
+        let (here, there) = told(0, SHORT, &[]).await?;
         assert!(here.contains("refused") && there.contains("try again later"), "{here}; {there}");
+        Ok(())
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_sender_that_offers_and_does_not_begin_is_let_go() -> Result<()> {
+        let offer = |bytes| Message::Offer(vec![Entry { path: "f".to_owned(), bytes }]);
+        for words in [vec![offer(Some(9))], vec![offer(None)], vec![offer(Some(9)), Message::Compared(2)]] {
+            let (here, there) = told(1, SHORT, &words).await?;
+            assert!(here.contains("silent") && there.contains("silent"), "{words:?}: {here}; {there}");
+        }
+        // Nor does it keep its place by words that lead nowhere: the receiver has three bytes.
+        for compared in [[0, 1], [2, 2], [2, 1], [3, 4]] {
+            let [first, second] = compared.map(Message::Compared);
+            let (here, _) = told(1, 100 * SHORT, &[offer(Some(9)), first, second]).await?;
+            assert!(here.contains("did not begin"), "{compared:?}: {here}");
+        }
         Ok(())
     }
 }

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,10 +15,12 @@ use super::channel::{self, MOST, Reader, Writer};
 use super::files::{self, Offered, Source};
 use super::messages::{Entry, Have, Message};
 use super::progress::{Moved, Progress, Summary};
-use super::{Common, printable, resolve, signals};
+use super::{Common, printable, resolve_peer, signals};
 use crate::stdout;
 
 const INTERRUPTED: &str = "the sender was interrupted";
+/// A receiver gives up who is silent for 30 s before a file begins.
+const COMPARING: Duration = Duration::from_secs(5);
 /// A signal that came together with the end of standard input is known after so long.
 const SIGNAL_COMES: Duration = Duration::from_millis(100);
 
@@ -29,7 +33,7 @@ pub struct Args {
     path: PathBuf,
     /// Where `lowtide utp recv` listens: HOST:PORT.
     peer: String,
-    /// Print a summary as JSON.
+    /// Print a summary as JSON, or an "error".
     #[arg(long)]
     json: bool,
     /// The name that standard input is stored under.
@@ -39,8 +43,19 @@ pub struct Args {
     common: Common,
 }
 
-#[expect(clippy::print_stderr, reason = "what of a folder is not sent")]
 pub async fn main(args: &Args) -> Result<ExitCode> {
+    let sent = send(args).await;
+    if let Err(e) = &sent
+        && args.json
+    {
+        // What it says of files has their names in it, and of the other end what that chose to say.
+        stdout::line(serde_json::json!({ "to": args.peer, "error": printable(&format!("{e:#}")) }))?;
+    }
+    sent
+}
+
+#[expect(clippy::print_stderr, reason = "what of a folder is not sent")]
+async fn send(args: &Args) -> Result<ExitCode> {
     let Offered { files: offered, left_out } = files::offer(&args.path, &args.name)?;
     if let Some(first) = left_out.first() {
         eprintln!(
@@ -50,7 +65,7 @@ pub async fn main(args: &Args) -> Result<ExitCode> {
         );
     }
     let key = args.common.key()?;
-    let stream = connect(&args.common, &resolve(&args.peer)?).await?;
+    let stream = connect(&args.common, &resolve_peer(&args.peer)?).await?;
     let info = stream_info(&stream);
     let (mut reader, mut writer) = channel::open(stream, key.as_ref(), true).await?;
     let total = offered.iter().map(|(entry, _)| entry.bytes).sum::<Option<u64>>();
@@ -113,7 +128,7 @@ async fn transfer(
 }
 
 async fn file(entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writer<UtpStream>, progress: &mut Progress) -> Result<Source> {
-    let mut source = tokio::task::block_in_place(|| Source::open(entry, path, have))?;
+    let mut source = open(COMPARING, entry, path, have, writer).await?;
     writer.message(&Message::Begin(source.bytes)).await?;
     let mut bytes = vec![0; MOST];
     loop {
@@ -134,6 +149,26 @@ async fn file(entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writ
     }
     writer.message(&Message::End(source.whole())).await?;
     Ok(source)
+}
+
+/// Opens a file; while what the receiver has of it is compared, which may take long, says `every` so often how far that is.
+async fn open(every: Duration, entry: &Entry, path: Option<&Path>, have: &Have, writer: &mut Writer<UtpStream>) -> Result<Source> {
+    let compared = Arc::new(AtomicU64::new(0));
+    let open = {
+        let (entry, path, have, compared) = (entry.clone(), path.map(Path::to_owned), have.clone(), Arc::clone(&compared));
+        move || Source::open(&entry, path.as_deref(), &have, &compared)
+    };
+    let mut opening = tokio::task::spawn_blocking(open);
+    let mut told = 0;
+    loop {
+        if let Ok(opened) = tokio::time::timeout(every, &mut opening).await {
+            return opened?;
+        }
+        let now = compared.load(Ordering::Relaxed);
+        if now > std::mem::replace(&mut told, now) {
+            writer.message(&Message::Compared(now)).await?;
+        }
+    }
 }
 
 /// The next bytes. Standard input may be silent for long: it is read on another thread, so that the receiver is heard meanwhile.

@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicU64;
+
 use super::*;
 
 fn entry(path: &str, bytes: u64) -> Entry {
@@ -66,7 +68,7 @@ fn a_part_is_continued_if_it_is_the_beginning() {
     std::fs::write(&source, b"0123456789").expect("written");
     let copy = |end: usize, wanted: &[u8]| {
         let mut part = Part::open(root.path(), &entry("f", 10), false).expect("opened");
-        let mut source = Source::open(&entry("f", 10), Some(&source), &part.have()).expect("opened");
+        let mut source = Source::open(&entry("f", 10), Some(&source), &part.have(), &AtomicU64::new(0)).expect("opened");
         part.begin(source.bytes).expect("there");
         let mut bytes = [0; 4];
         while source.bytes < end as u64 {
@@ -94,7 +96,7 @@ fn a_file_that_changes_is_sent_as_it_was_offered_or_not_at_all() {
     std::fs::write(&path, b"0123456789").expect("written");
     let none = have(root.path(), &entry("f", 10), false).expect("nothing is there");
     let read = |offered| {
-        let mut source = Source::open(&entry("f", offered), Some(&path), &none)?;
+        let mut source = Source::open(&entry("f", offered), Some(&path), &none, &AtomicU64::new(0))?;
         let mut bytes = [0; 64];
         let n = source.read(&mut bytes)?;
         anyhow::Ok((bytes[..n].to_vec(), source.read(&mut bytes)?))
