@@ -9,13 +9,11 @@ use lowtide_cc::Time;
 use lowtide_utp::{Connection, Failure, Header, Packet, Placement, Report, State, Transmit};
 
 use crate::buffers::{Receiving, Sending};
-use crate::port::Port;
 use crate::train::Train;
 
 /// A connection, shared by its stream and its port.
 #[derive(Debug)]
 pub(crate) struct Member {
-    pub port: Arc<Port>,
     pub peer: SocketAddr,
     /// The address of this host that the peer connected to, and knows the connection by. None: this end connected, and the kernel chooses.
     pub local: Option<IpAddr>,
@@ -48,13 +46,13 @@ pub(crate) struct End {
 
 impl Member {
     /// A connection that this end began.
-    pub(crate) fn connecting(port: Arc<Port>, peer: SocketAddr, protocol: Connection) -> Arc<Member> {
-        Arc::new(Member { port, peer, local: None, end: Mutex::new(End::new(protocol, false)) })
+    pub(crate) fn connecting(peer: SocketAddr, protocol: Connection) -> Arc<Member> {
+        Arc::new(Member { peer, local: None, end: Mutex::new(End::new(protocol, false)) })
     }
 
     /// A connection that `peer` began, to this host's address `local`.
-    pub(crate) fn accepted(port: Arc<Port>, peer: SocketAddr, local: Option<IpAddr>, protocol: Connection) -> Arc<Member> {
-        Arc::new(Member { port, peer, local, end: Mutex::new(End::new(protocol, true)) })
+    pub(crate) fn accepted(peer: SocketAddr, local: Option<IpAddr>, protocol: Connection) -> Arc<Member> {
+        Arc::new(Member { peer, local, end: Mutex::new(End::new(protocol, true)) })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, End> {
@@ -127,6 +125,18 @@ impl End {
             self.carried = None;
             self.reset = Some(reset).filter(|_| state == State::Connected);
         }
+    }
+
+    /// Nobody reads or writes it any more. What was written is still delivered.
+    pub(crate) fn orphan(&mut self, now: Time) {
+        self.orphaned = true;
+        self.receiving.clear();
+        self.protocol.set_unread(0);
+        if self.protocol.state() == State::SynSent {
+            // Nobody has answered: there is nobody to tell.
+            self.protocol.abort(now);
+        }
+        self.protocol.close();
     }
 
     /// Nobody drives it any more: what its peer is to be told.

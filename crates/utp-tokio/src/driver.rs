@@ -40,8 +40,7 @@ struct Driver {
     paced: BTreeMap<(Time, usize), Arc<Member>>,
 }
 
-/// However the task ends: a connection and its port know each other, and neither would ever be freed; and peers are told, who else would
-/// wait for minutes.
+/// However the task ends: who waits for a connection is told, and so are peers, who else would wait for minutes.
 impl Drop for Driver {
     fn drop(&mut self) {
         for Reset { to, from, packet: reset } in self.port.give_up(&mut self.wakers) {

@@ -17,7 +17,6 @@ use tokio::time::Instant;
 use crate::connection::{End, Member};
 use crate::limits::Strays;
 use crate::options::Options;
-use crate::stream::UtpStream;
 use crate::udp::{Batch, Udp};
 
 /// Whom a packet comes from, and the id that it is for.
@@ -37,7 +36,7 @@ pub(crate) struct Port {
     pub options: Options,
     epoch: Instant,
     table: Mutex<Table>,
-    /// Connections that may have something to send; none once nobody drives the port: they know it, and none of both would be freed.
+    /// Connections that may have something to send; none once nobody drives the port and would take them.
     due: Mutex<Option<Vec<Arc<Member>>>>,
     /// Something became due, or the last handle went.
     pub wake: Notify,
@@ -55,7 +54,7 @@ struct Table {
     /// Accepted and not established, oldest first.
     half_open: VecDeque<Key>,
     /// Established and not accepted yet.
-    ready: VecDeque<UtpStream>,
+    ready: VecDeque<Arc<Member>>,
     listeners: usize,
     /// Nobody drives the port any more.
     ended: bool,
@@ -146,7 +145,7 @@ impl Port {
         };
         let open = Open { id, seq: rand::rng().random() };
         let protocol = Connection::connect(self.options.config(mtu), cc, open, now);
-        let member = Member::connecting(Arc::clone(self), peer, protocol);
+        let member = Member::connecting(peer, protocol);
         table.members.insert((peer, id), Arc::clone(&member));
         drop(table);
         self.queue_and_wake(&member, &mut member.lock());
@@ -158,11 +157,18 @@ impl Port {
         table.listeners = if more { table.listeners + 1 } else { table.listeners - 1 };
         let unwanted = if table.listeners == 0 { std::mem::take(&mut table.ready) } else { VecDeque::new() };
         drop(table);
-        // Nobody will read what they send.
-        unwanted.into_iter().for_each(UtpStream::abort);
+        unwanted.iter().for_each(|member| self.refuse(member));
     }
 
-    pub(crate) fn accepted(&self) -> Option<UtpStream> {
+    /// Resets a connection that nobody has accepted: nobody will read what it sends.
+    fn refuse(&self, member: &Arc<Member>) {
+        let (mut end, now) = (member.lock(), self.now());
+        end.reset(now);
+        end.orphan(now);
+        self.queue_and_wake(member, &mut end);
+    }
+
+    pub(crate) fn accepted(&self) -> Option<Arc<Member>> {
         unpoisoned(&self.table).ready.pop_front()
     }
 
@@ -249,7 +255,7 @@ impl Port {
         let cc = self.options.control(mtu, rand::rng().random(), now).ok()?;
         let protocol = Connection::accept(self.options.config(mtu), cc, syn, rand::rng().random(), now);
         let key = (from, protocol.id());
-        let member = Member::accepted(Arc::clone(self), from, local, protocol);
+        let member = Member::accepted(from, local, protocol);
         table.members.insert(key, Arc::clone(&member));
         table.half_open.push_back(key);
         Some(member)
@@ -269,7 +275,6 @@ impl Port {
         };
         let resets = members.into_values().filter_map(reset).collect();
         let due = unpoisoned(&self.due).take();
-        // A stream that is dropped would be due.
         drop((due, ready));
         self.emptied.notify_waiters();
         resets
@@ -327,10 +332,10 @@ impl Table {
         self.half_open.retain(|half_open| *half_open != key);
         if self.listeners == 0 {
             // The last one went meanwhile.
-            UtpStream::new(Arc::clone(member)).abort();
+            port.refuse(member);
             return;
         }
-        self.ready.push_back(UtpStream::new(Arc::clone(member)));
+        self.ready.push_back(Arc::clone(member));
         port.arrived.notify_one();
     }
 

@@ -48,7 +48,7 @@ impl UtpSocket {
     /// `TimedOut` after 21 s without an answer (SYNs at 0, 3 and 9 s), `ConnectionRefused`, `HostUnreachable` where no route leads to the
     /// peer, or no room for another connection.
     pub async fn connect(&self, peer: SocketAddr) -> io::Result<UtpStream> {
-        let stream = UtpStream::new(self.port.connect(self.port.udp.to_wire(peer))?);
+        let stream = UtpStream::new(Arc::clone(&self.port), self.port.connect(self.port.udp.to_wire(peer))?);
         stream.established().await?;
         Ok(stream)
     }
@@ -123,8 +123,8 @@ impl UtpListener {
     pub async fn accept(&mut self) -> io::Result<UtpStream> {
         loop {
             let arrived = self.socket.port.arrived.notified();
-            if let Some(stream) = self.socket.port.accepted() {
-                return Ok(stream);
+            if let Some(member) = self.socket.port.accepted() {
+                return Ok(UtpStream::new(Arc::clone(&self.socket.port), member));
             }
             arrived.await;
         }

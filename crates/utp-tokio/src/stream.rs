@@ -11,6 +11,7 @@ use lowtide_utp::{State, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::{End, Member};
+use crate::port::Port;
 
 /// With more than this written and not sent the windows are what is waited for, not the port.
 const ENOUGH: u64 = 64 << 10;
@@ -18,6 +19,7 @@ const ENOUGH: u64 = 64 << 10;
 /// A connection. Dropped, it still delivers what was written; to know that it has, `shutdown` it first.
 #[derive(Debug)]
 pub struct UtpStream {
+    port: Arc<Port>,
     member: Arc<Member>,
 }
 
@@ -44,7 +46,7 @@ pub struct Info {
     pub close_reason: Option<u16>,
 }
 
-/// A look at a connection's state; it keeps nothing alive but that state.
+/// A look at a connection's state; it keeps nothing alive but that state, and no UDP port bound.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<Member>);
 
@@ -74,8 +76,8 @@ impl Info {
 }
 
 impl UtpStream {
-    pub(crate) fn new(member: Arc<Member>) -> UtpStream {
-        UtpStream { member }
+    pub(crate) fn new(port: Arc<Port>, member: Arc<Member>) -> UtpStream {
+        UtpStream { port, member }
     }
 
     /// Waits for the answer to the SYN.
@@ -98,7 +100,7 @@ impl UtpStream {
 
     /// The port's address.
     pub fn local_addr(&self) -> SocketAddr {
-        self.member.port.udp.local()
+        self.port.udp.local()
     }
 
     /// How it goes.
@@ -110,7 +112,7 @@ impl UtpStream {
     /// it does not take what was cut off for an end.
     pub fn abort(self) {
         let mut end = self.member.lock();
-        end.reset(self.member.port.now());
+        end.reset(self.port.now());
         self.queue(&mut end);
     }
 
@@ -120,7 +122,7 @@ impl UtpStream {
     }
 
     fn queue(&self, end: &mut End) {
-        self.member.port.queue_and_wake(&self.member, end);
+        self.port.queue_and_wake(&self.member, end);
     }
 }
 
@@ -198,14 +200,7 @@ impl AsyncWrite for UtpStream {
 impl Drop for UtpStream {
     fn drop(&mut self) {
         let mut end = self.member.lock();
-        end.orphaned = true;
-        end.receiving.clear();
-        end.protocol.set_unread(0);
-        if end.protocol.state() == State::SynSent {
-            // Nobody has answered: there is nobody to tell.
-            end.protocol.abort(self.member.port.now());
-        }
-        end.protocol.close();
+        end.orphan(self.port.now());
         self.queue(&mut end);
     }
 }

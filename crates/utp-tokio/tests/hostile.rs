@@ -150,3 +150,37 @@ async fn a_port_survives_whatever_is_sent_to_it() {
     tokio::time::timeout(Duration::from_secs(60), honest).await.expect("the port is alive");
     accepting.abort();
 }
+
+/// Each answer by itself, to a peer whose address may be forged: a SYN of another end's is answered behind it, so that what has come by then
+/// answers the last datagram and nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_is_larger_than_what_asked() {
+    let options = Options { max_half_open: 16, ..Options::default() };
+    let listener = UtpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), options).expect("loopback");
+    let address = listener.socket().local_addr().expect("bound");
+    let behind = UdpSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("loopback");
+    behind.connect(address).expect("loopback");
+    behind.set_read_timeout(Some(Duration::from_secs(10))).expect("loopback");
+    let mut syn = Vec::new();
+    let header = Header { kind: Kind::Syn, connection_id: 1, seq: 1, window: 1 << 20, ..Header::default() };
+    Packet { header, ..Packet::default() }.encode_head(&mut syn);
+    let mut random = SmallRng::seed_from_u64(1);
+    let (mut answers, mut refused) = (0, 0);
+    for _ in 0..20 {
+        let mut peer = Hostile::to(address, true);
+        peer.heard.seq = random.random();
+        for _ in 0..100 {
+            let before = peer.sent;
+            peer.speak(&mut random);
+            let asked = peer.sent - before;
+            behind.send(&syn).expect("loopback");
+            behind.recv(&mut [0; 2000]).expect("a SYN is answered each time");
+            let mut answer = [0; 2000];
+            let lens: Vec<u64> = std::iter::from_fn(|| peer.socket.recv(&mut answer).ok()).map(|len| len as u64).collect();
+            assert!(lens.len() <= 1 && lens.iter().sum::<u64>() <= asked, "{lens:?} bytes answer {asked}");
+            answers += lens.len();
+            refused += usize::from(lens.is_empty());
+        }
+    }
+    assert!(answers > 300 && refused > 300, "{answers} answers, {refused} silences");
+}

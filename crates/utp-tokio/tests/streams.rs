@@ -232,7 +232,7 @@ fn a_program_that_ends_resets_its_connections() {
     assert_eq!(read.expect("it is told").expect_err("no end has come").kind(), ErrorKind::ConnectionReset);
 }
 
-/// Streams that outlive their port's task, and streams that nobody accepted, keep neither the port nor its file descriptor.
+/// Streams that outlive their port's task, streams that nobody accepted, and who only looks at one, keep neither the port nor its file descriptor.
 #[tokio::test]
 async fn a_port_that_has_ended_is_closed_with_its_last_stream() {
     let (mut listener, socket) = ports("127.0.0.1");
@@ -242,8 +242,10 @@ async fn a_port_that_has_ended_is_closed_with_its_last_stream() {
     // Without a handle and without a connection the task ends; the program has not looked at its stream yet.
     drop(socket);
     tokio::time::sleep(Duration::from_millis(500)).await;
+    let watch = failed.watch();
     drop(failed);
     closed(there).await;
+    assert_eq!(watch.info().delivered, 0);
 
     let other = UtpSocket::bind(any_port("127.0.0.1"), Options::default()).expect("loopback");
     let mut streams = Vec::new();

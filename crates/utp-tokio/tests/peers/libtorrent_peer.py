@@ -63,7 +63,8 @@ if role == "seed":
     with open(torrent, "wb") as file:
         file.write(lt.bencode(made.generate()))
     handle = add(lt.torrent_info(torrent), folder, True)
-    while not handle.status().is_seeding:  # before, it closes who asks for the torrent
+    # Before, it closes who asks for the torrent; `is_seeding` says yes while what is there is still being looked at.
+    while handle.status().state != lt.torrent_status.seeding:
         time.sleep(0.02)
     print("sha256", sha256(name), flush=True)
     port()
