@@ -44,9 +44,9 @@ INLINE void delay_roll(struct delay *d, u64 now)
 		return;
 	passed = min_u64((now - d->base_start) / DELAY_BUCKET_NS, DELAY_BUCKETS);
 	for (u32 i = 0; i < DELAY_BUCKETS; i++) {
-		u64 wrapped = is_less_u64(i, d->base_at + 1);
+		u64 wrapped = is_less_u63(i, d->base_at + 1);
 		u64 next = i + wrapped * DELAY_BUCKETS - d->base_at; // 1: the one after the current
-		u64 old = is_less_u64(next, passed + 1);
+		u64 old = is_less_u63(next, passed + 1);
 
 		d->base[i] |= 0 - old; // DELAY_NONE
 		least = lesser_u64(d->base[i], least);

@@ -21,9 +21,9 @@ struct flows {
 // The active ones: those of the last whole epoch, or of this one if they are more by now.
 INLINE u32 flows_active(const struct flows *s)
 {
-	u32 n = s->active > s->active_before ? s->active : s->active_before;
+	u64 n = larger_u63(s->active, s->active_before);
 
-	return n ? n : 1;
+	return n + is_less_u63(n, 1);
 }
 
 // A flow that was counted last in `epoch` is heard of. True if it is for the first time in this one.
@@ -32,7 +32,7 @@ INLINE int flows_count(struct flows *s, u32 *epoch, u64 srtt, u64 now)
 	u64 length = larger_u63(FLOWS_EPOCH_RTTS * srtt, FLOWS_MIN_EPOCH_NS);
 
 	if (now >= s->epoch_end) {
-		s->active_before = now < s->epoch_end + length ? s->active : 0;
+		s->active_before = s->active & (0 - is_less_u63(now, s->epoch_end + length));
 		s->active = 0;
 		s->epoch++;
 		s->epoch_end = now + length;
@@ -46,7 +46,12 @@ INLINE int flows_count(struct flows *s, u32 *epoch, u64 srtt, u64 now)
 
 // With one more sample (RFC 6298 §2.3).
 INLINE u64 path_followed(u64 mean, u64 sample) { return mean - (mean >> 3) + (sample >> 3); }
-INLINE u64 path_smoothed(u64 srtt, u64 rtt) { return srtt ? path_followed(srtt, rtt) : rtt; }
+INLINE u64 path_smoothed(u64 srtt, u64 rtt)
+{
+	u64 followed = path_followed(srtt, rtt);
+
+	return followed + ((rtt - followed) & (0 - is_less_u63(srtt, 1)));
+}
 
 // The sender's retransmission timeout, 4 RTTVAR (RFC 6298 §2.3) taken for the RTT.
 INLINE u64 path_rto(u64 srtt) { return srtt + larger_u63(srtt, PATH_MIN_RTO_NS); }

@@ -13,7 +13,6 @@ struct path {
 	u64 srtt, last_data;               // ns
 	u64 last_loss, yielded;            // ns
 	u64 round_end;                     // permission given up to here belongs to this round
-	u64 behind;                        // ns of srtt: the queue on the way back
 	u64 used, used_before;             // bytes received in this round and the last
 	u32 drained, mss, slowdowns;
 	u8 limited, limited_before, known, pad;
@@ -127,14 +126,8 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	p->srtt = path_risen(p, r->paused);
 	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
-		if (config->way_back) {
-			u64 floor = is_less_u63(control_window(algorithm, &p->control), PATH_FLOOR_SEGMENTS * p->mss + 1);
-
-			way_back_queue(&p->way_back, now, r->rtt, r->there);
-			queueing = way_back_of_others(&p->way_back, now, floor, p->srtt);
-			a.rtt -= queueing;
-			p->behind = path_followed(p->behind, queueing);
-		}
+		if (config->way_back)
+			a.rtt -= way_back_take(&p->way_back, now, r->rtt, r->there, control_window(algorithm, &p->control), p->mss, p->srtt);
 	}
 	a.now = now;
 	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);
@@ -142,7 +135,7 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	a.lost = step && r->lost ? a.acked : 0;
 	a.ce = r->ce ? a.acked : 0;
 	a.srtt = p->srtt;
-	a.way_back = p->behind;
+	a.way_back = p->way_back.behind;
 	a.segment = f->segment;
 	a.delivered = now;
 	// Without a label to tell, a round lasts two smoothed RTTs.

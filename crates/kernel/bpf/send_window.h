@@ -47,25 +47,26 @@ __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 n
 	struct tally tally;
 	struct tx tx;
 	u32 phase, mss;
+	u64 none;
 
 	if (!entry)
 		return CONTROL_AVOIDANCE;
 	load_tx(&tx, &f->tx);
 	mss = tx.mss;
 	a.now = now;
-	a.rtt = f->rtt_us == NONE_US ? CONTROL_NONE : (u64)f->rtt_us * 1000;
+	none = ((u64)f->rtt_us + 1) >> 32; // NONE_US
+	OPAQUE(none);
+	a.rtt = (u64)f->rtt_us * 1000 | (0 - none); // All ones: CONTROL_NONE.
 	a.owd = control_hears_owd(ALGORITHM) && f->rtt_us != NONE_US ? one_way(tp, f) : 0;
 	f->rtt_us = NONE_US;
 	a.there = config.way_back ? way_there(tp, now, a.rtt) : CONTROL_NONE;
 	// What a connection that was open before had in flight tells of delays; it was not permitted here, so it earns no growth.
-	if (tp->bytes_acked > f->old_until)
-		a.acked = (u64)acked * mss;
+	a.acked = ((u64)acked * mss) & (0 - is_less_u63(f->old_until, tp->bytes_acked));
 	a.in_flight = (u64)(in_flight(tp) + acked) * mss;
-	a.limited = a.acked && BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	a.limited = is_less_u63(0, a.acked) & BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	a.in_recovery = recovering;
 	a.unacked = tp->write_seq - tp->snd_una;
-	if (a.rtt != CONTROL_NONE)
-		f->rtt = a.rtt;
+	f->rtt += (a.rtt - f->rtt) & (none - 1);
 	f->last_ack = a.now;
 	bpf_spin_lock(&entry->lock);
 	if (!entry->path.known) // It was forgotten, and this connection has woken up.

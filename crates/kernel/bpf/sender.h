@@ -19,7 +19,6 @@ struct tx_path {
 	u64 srtt, last_ack;                // ns
 	u64 last_loss, yielded;            // ns
 	u64 round_end;
-	u64 behind;                        // ns of srtt: the queue on the way back
 	u64 in_flight, delivered;          // bytes, all flows
 	u32 episode;                       // counts episodes, so that only the last one is undone
 	u32 mss, members;                  // members: flows that have joined and not left
@@ -70,9 +69,9 @@ INLINE void tx_divide(const struct tx_path *p, u32 algorithm, struct tx *f)
 }
 
 // Whether a sample tells of the queue: that of a group's segment that was alone in flight may be too high.
-INLINE int tx_is_sample(const struct tx_path *p, u32 algorithm, const struct tx *f, const struct tx_ack *t, u64 delay)
+INLINE u64 tx_is_sample(const struct tx_path *p, u32 algorithm, const struct tx *f, const struct tx_ack *t, u64 delay)
 {
-	return tx_flows(p) == 1 || t->in_flight > f->mss || delay <= control_base(algorithm, &p->control);
+	return is_less_u63(tx_flows(p), 2) | is_less_u63(f->mss, t->in_flight) | (1 - is_less_u64(control_base(algorithm, &p->control), delay));
 }
 
 INLINE void tx_tell_in_flight(struct tx_path *p, struct tx *f, u32 bytes)
@@ -155,9 +154,9 @@ INLINE void tx_round(struct tx_path *p, const struct tx_ack *t, u64 sent)
 // One segment a flow, and of several another one, is in flight whatever the control wants: of that the group can drain nothing.
 INLINE u64 tx_drainable(const struct tx_path *p)
 {
-	u64 least = (u64)(tx_flows(p) + (tx_flows(p) > 1)) * p->mss, floor = TX_MIN_SEGMENTS * p->mss;
+	u64 flows = tx_flows(p), least = (flows + 1 - is_less_u63(flows, 2)) * p->mss;
 
-	return least > floor ? p->in_flight - lesser_u63(p->in_flight, least - floor) : p->in_flight;
+	return p->in_flight - lesser_u63(p->in_flight, least - lesser_u63(least, TX_MIN_SEGMENTS * p->mss));
 }
 
 // Whether the delay of segments of `size` bytes is a full segment's. A request's few bytes cross the line sooner: at 1 Mbit/s by
@@ -198,8 +197,7 @@ INLINE void tx_hear(struct tx_path *p, struct tx *f, u64 now, u64 rtt, u64 in_fl
 {
 	if (flows_count(&p->flows, &f->epoch, p->srtt, now))
 		f->rank = p->flows.active - 1;
-	if (rtt != CONTROL_NONE)
-		p->srtt = path_smoothed(p->srtt, rtt);
+	p->srtt += (path_smoothed(p->srtt, rtt) - p->srtt) & (0 - is_less_u64(rtt, CONTROL_NONE));
 	tx_tell_in_flight(p, f, in_flight);
 }
 
@@ -221,30 +219,24 @@ INLINE void tx_tell_control(struct tx_path *p, u32 algorithm, struct tx *f, cons
 INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t, const volatile struct send_config *config)
 {
 	struct control_ack a = {};
-	u64 delay = t->rtt, behind;
+	u64 delay = t->rtt;
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
-	if (config->way_back && t->rtt != CONTROL_NONE) {
-		u64 floor = is_less_u63(control_window(algorithm, &p->control), PATH_FLOOR_SEGMENTS * p->mss + 1);
-
-		way_back_queue(&p->way_back, t->now, t->rtt, t->there);
-		behind = way_back_of_others(&p->way_back, t->now, floor, p->srtt);
-		delay -= behind;
-		p->behind = path_followed(p->behind, behind);
-	}
+	if (config->way_back && is_less_u64(t->rtt, CONTROL_NONE))
+		delay -= way_back_take(&p->way_back, t->now, t->rtt, t->there, control_window(algorithm, &p->control), p->mss, p->srtt);
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
-	a.rtt = tx_is_sample(p, algorithm, f, t, delay) ? delay : CONTROL_NONE;
+	a.rtt = delay | (tx_is_sample(p, algorithm, f, t, delay) - 1); // All ones: CONTROL_NONE.
 	a.owd = t->owd;
 	a.srtt = p->srtt;
-	a.way_back = p->behind;
+	a.way_back = p->way_back.behind;
 	a.delivered = t->now;
-	a.prior_delivered = t->now - lesser_u63(t->now, t->rtt != CONTROL_NONE ? t->rtt : 2 * p->srtt);
+	a.prior_delivered = t->now - lesser_u63(t->now, 2 * p->srtt + ((t->rtt - 2 * p->srtt) & (0 - is_less_u64(t->rtt, CONTROL_NONE))));
 	tx_round(p, t, a.prior_delivered);
 	a.in_flight = tx_drainable(p);
 	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
 	// One flow's recovery is not the group's: its own window waits for it, the path's goes on.
-	a.in_recovery = t->in_recovery && tx_flows(p) == 1;
+	a.in_recovery = t->in_recovery & is_less_u63(tx_flows(p), 2);
 	tx_tell_control(p, algorithm, f, &a, t->unacked);
 	tx_divide(p, algorithm, f);
 }

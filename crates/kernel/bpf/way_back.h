@@ -5,7 +5,7 @@
 #ifndef LOWTIDE_WAY_BACK_H
 #define LOWTIDE_WAY_BACK_H
 
-#include "types.h"
+#include "flows.h"
 
 #define WAY_BACK_NONE (~0ULL)
 #define WAY_BACK_TICK_NS NS_PER_MS                // of the clock in the timestamps
@@ -29,6 +29,7 @@ struct way_back {
 	u64 known;                         // there is a base
 	u64 queue;                         // ns: on the way back, of the last sample
 	u64 mean;                          // the same, smoothed
+	u64 behind;                        // ns of the path's smoothed RTT: what of that queue others made
 	u64 stands, until, before, least;  // the window is at its floor; looked at again then; the queue on the way back when that began, and the least since
 	u64 ours;                          // that queue was of this flow's own acknowledgements
 };
@@ -143,6 +144,17 @@ INLINE u64 way_back_of_others(struct way_back *w, u64 now, u64 floor, u64 srtt)
 	w->queue &= w->ours - 1;
 	ORDERED();
 	return w->queue;
+}
+
+// A sample of a path whose control holds `window` bytes: what it is told less.
+INLINE u64 way_back_take(struct way_back *w, u64 now, u64 rtt, u64 there, u64 window, u64 mss, u64 srtt)
+{
+	u64 floor = is_less_u63(window, PATH_FLOOR_SEGMENTS * mss + 1), queue;
+
+	way_back_queue(w, now, rtt, there);
+	queue = way_back_of_others(w, now, floor, srtt);
+	w->behind = path_followed(w->behind, queue);
+	return queue;
 }
 
 #endif

@@ -115,7 +115,6 @@ fn is_old() -> bool {
 fn bound(program: &str, is_old: bool) -> u32 {
     match program {
         "receive" | "receive_joined" if is_old => 80_000,
-        "send_cong_avoid" if is_old => 45_000,
         name if is_old && name.starts_with("transmit_") => 8_000,
         "receive" | "receive_joined" => 52_000,
         "send_pkts_acked" => 30_000,
