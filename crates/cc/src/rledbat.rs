@@ -53,6 +53,14 @@ pub fn later(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
+/// Linux TCP_RTO_MIN; twin of PATH_MIN_RTO_NS.
+const MIN_RTO: Span = Span::from_millis(200);
+
+/// The sender's retransmission timeout, 4 RTTVAR (RFC 6298 §2.3) taken for the RTT; twin of path_rto.
+fn rto(srtt: Span) -> Span {
+    srtt + srtt.max(MIN_RTO)
+}
+
 /// The receiver of a connection that shares its window with no other.
 #[derive(Debug)]
 pub struct Receiver {

@@ -7,8 +7,9 @@ mod timer;
 use lowtide_cc::{ParamError, Params, Start, rledbat};
 use lowtide_units::{Rate, Span, Time};
 
-use crate::endpoint::{ReceivingEnd, SenderStats, SendingEnd};
+use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::packet::{Kind, Packet, UDP_HEADER};
+use crate::sender_stats::SenderStats;
 use crate::stacks::{Stack, Wire};
 use crate::utp::UtpEnd;
 use crate::window_limiter::WindowLimiter;

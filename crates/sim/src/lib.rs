@@ -11,6 +11,7 @@ mod packet;
 mod paths;
 mod received;
 pub mod run;
+mod sender_stats;
 mod service;
 mod slab;
 pub mod stacks;

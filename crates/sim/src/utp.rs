@@ -4,8 +4,8 @@ use lowtide_cc::Controller;
 use lowtide_units::Time;
 use lowtide_utp::{Config, Connection, Kind as Type, Open, Packet as Numbered, Sack};
 
-use crate::endpoint::SenderStats;
 use crate::packet::{Kind, Packet, UDP_HEADER, Utp};
+use crate::sender_stats::SenderStats;
 
 /// One end of a connection.
 #[derive(Debug)]

@@ -3,9 +3,8 @@
 
 use lowtide_units::{Span, Time};
 
-use super::group::rto;
 use super::records::Records;
-use super::{Outgoing, Segment, later, since};
+use super::{Outgoing, Segment, later, rto, since};
 
 /// A smaller packet is serialised faster than a full one; twin of RX_SAMPLE_BYTES.
 const SAMPLE_BYTES: u64 = 512;

@@ -4,6 +4,7 @@
 use lowtide_units::{Span, Time};
 
 use super::flow::{Flow, Report};
+use super::rto;
 use super::way_back::WayBack;
 use crate::controller::Controller;
 use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
@@ -12,17 +13,10 @@ use crate::events::{Ack, Cause, Congestion, Restart, Snapshot};
 const EPOCH_RTTS: u64 = 2;
 /// Twin of PATH_MIN_EPOCH_NS.
 const MIN_EPOCH: Span = Span::from_millis(10);
-/// Linux TCP_RTO_MIN; twin of PATH_MIN_RTO_NS.
-const MIN_RTO: Span = Span::from_millis(200);
 /// A window of a path that makes no queue; twin of PATH_FLOOR_SEGMENTS.
 const FLOOR_SEGMENTS: u64 = 8;
 /// Bytes that one event may acknowledge; twin of CONTROL_MAX_ACKED.
 const MAX_ACKED: u64 = 1 << 20;
-
-/// The sender's retransmission timeout, 4 RTTVAR (RFC 6298 §2.3) taken for the RTT; twin of path_rto.
-pub(super) fn rto(srtt: Span) -> Span {
-    srtt + srtt.max(MIN_RTO)
-}
 
 /// Flows that share a window.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use lowtide_units::histogram::Histogram;
 use lowtide_units::{Span, Time};
 
-use crate::endpoint::SenderStats;
+use crate::sender_stats::SenderStats;
 
 /// What is measured of a flow.
 #[derive(Clone, Debug, Default)]

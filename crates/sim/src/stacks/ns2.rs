@@ -3,7 +3,8 @@
 //!
 //! | here | there |
 //! |---|---|
-//! | `agent.rs` | `tcp.cc`: `TcpAgent`, what both agents inherit |
+//! | `tcp_agent.rs` | `tcp.cc`: `TcpAgent`, what both agents inherit |
+//! | `agent.rs` | which of the two it is |
 //! | `reno.rs` | `tcp-reno.cc`: `RenoTcpAgent` (`Agent/TCP/Reno`) |
 //! | `linux.rs` | `tcp-linux.cc`, `scoreboard1.cc`: `LinuxTcpAgent` (`Agent/TCP/Linux`) before a sink without SACK |
 //! | `rtt.rs` | of both: `rtt_update`, `rtt_timeout`, `rtt_backoff`, and the one segment a round that is timed |
@@ -16,6 +17,7 @@ mod linux;
 mod reno;
 mod rtt;
 pub mod sink;
+mod tcp_agent;
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +25,9 @@ mod tests;
 use lowtide_scenario::scenario::{Ns2Agent, Tcp};
 use lowtide_units::Span;
 
-pub use agent::{Agent, AgentConfig};
+pub use agent::Agent;
 use sink::SinkConfig;
+pub use tcp_agent::AgentConfig;
 
 /// The ends that a scenario asks for.
 pub fn config(tcp: &Tcp) -> (AgentConfig, SinkConfig) {

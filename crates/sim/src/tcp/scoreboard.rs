@@ -7,7 +7,7 @@ mod sack;
 mod tests;
 
 use super::rate::Stamp;
-use crate::endpoint::Note;
+use crate::sender_stats::Note;
 
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,10 +11,11 @@ use lowtide_units::{Span, Time};
 use serde_json::{Map, Value, json};
 
 use super::{Connection, Participants, Step, Watcher};
-use crate::endpoint::{Note, SendingEnd};
+use crate::endpoint::SendingEnd;
 use crate::flow::Flow;
 use crate::link::QueueState;
 use crate::packet::{Kind, Packet, TCP_HEADER};
+use crate::sender_stats::Note;
 
 /// Where the files are, one a connection.
 pub const FOLDER: &str = "qlog";

@@ -5,7 +5,7 @@
 use lowtide_cc::Cause;
 use lowtide_units::Time;
 
-use super::agent::Agent;
+use super::tcp_agent::TcpAgent;
 use crate::packet::Packet;
 
 /// Linux's `tcp_max_burst`: how many segments may leave at once when a recovery ends (`tcp_moderate_cwnd`).
@@ -23,11 +23,11 @@ pub(super) struct Linux {
 
 impl Linux {
     /// `packets_in_flight`.
-    fn packets_in_flight(&self, agent: &Agent) -> u32 {
+    fn packets_in_flight(&self, agent: &TcpAgent) -> u32 {
         agent.t_seqno - agent.una - self.lost_to.saturating_sub(self.retran.max(agent.una))
     }
 
-    pub(super) fn recv(&mut self, agent: &mut Agent, ack: &Packet, now: Time) {
+    pub(super) fn recv(&mut self, agent: &mut TcpAgent, ack: &Packet, now: Time) {
         let prior_in_flight = self.packets_in_flight(agent);
         // `tcp_may_raise_cwnd`: in TCP_CA_Loss, too.
         agent.newack(ack, prior_in_flight, true, now);
@@ -38,7 +38,7 @@ impl Linux {
 
     /// `tcp_fastretrans_alert`: what was out at the timeout is acknowledged, and the window is lifted to the threshold, but to three
     /// segments above what is in flight at most.
-    fn fastretrans_alert(&mut self, agent: &mut Agent) {
+    fn fastretrans_alert(&mut self, agent: &mut TcpAgent) {
         if self.loss && agent.una >= agent.recover {
             (self.loss, self.lost_to) = (false, 0);
             let most = self.packets_in_flight(agent) + MAX_BURST;
@@ -46,7 +46,7 @@ impl Linux {
         }
     }
 
-    pub(super) fn send_much(&mut self, agent: &mut Agent, now: Time) {
+    pub(super) fn send_much(&mut self, agent: &mut TcpAgent, now: Time) {
         while self.packets_in_flight(agent) < agent.cwnd() {
             self.retran = self.retran.max(agent.una);
             if self.retran < self.lost_to {
@@ -62,7 +62,7 @@ impl Linux {
     }
 
     /// `timeout` and `enter_loss`, which reduces each time.
-    pub(super) fn timeout(&mut self, agent: &mut Agent, now: Time) {
+    pub(super) fn timeout(&mut self, agent: &mut TcpAgent, now: Time) {
         agent.slowdown(Cause::Timeout, now);
         agent.recover = agent.nxt;
         (self.loss, self.retran, self.lost_to) = (true, agent.una, agent.t_seqno);

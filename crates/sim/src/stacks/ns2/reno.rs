@@ -5,7 +5,7 @@
 use lowtide_cc::Cause;
 use lowtide_units::Time;
 
-use super::agent::Agent;
+use super::tcp_agent::TcpAgent;
 use crate::packet::Packet;
 
 /// `numdupacks_`.
@@ -31,7 +31,7 @@ pub(super) struct Reno {
 }
 
 impl Reno {
-    pub(super) fn recv(&mut self, agent: &mut Agent, ack: &Packet, now: Time) {
+    pub(super) fn recv(&mut self, agent: &mut TcpAgent, ack: &Packet, now: Time) {
         if ack.seq > agent.una {
             if self.last_cwnd_action == CwndAction::Dupack {
                 self.last_cwnd_action = CwndAction::Exited;
@@ -58,7 +58,7 @@ impl Reno {
     }
 
     /// A fast retransmission, once a window: something above the recovery point must have arrived.
-    fn dupack_action(&mut self, agent: &mut Agent, now: Time) {
+    fn dupack_action(&mut self, agent: &mut TcpAgent, now: Time) {
         // `highest_ack_ > recover_`, where both begin at −1; `allow_fast_retransmit`; `bugfix_ss_ && highest_ack_ == 0`.
         let recovered = agent.una > agent.recover;
         if !(recovered || self.last_cwnd_action == CwndAction::Dupack || agent.una == 1) {
@@ -75,7 +75,7 @@ impl Reno {
     }
 
     /// `send_one`: a new segment for the first and for the second duplicate (RFC 3042).
-    fn send_one(&mut self, agent: &mut Agent, now: Time) {
+    fn send_one(&mut self, agent: &mut TcpAgent, now: Time) {
         let seq = agent.t_seqno;
         if agent.may_send(seq) && seq - agent.una < agent.cwnd() + self.dupacks {
             agent.output(seq, now);
@@ -84,12 +84,12 @@ impl Reno {
     }
 
     /// `window`.
-    fn window(&self, agent: &Agent) -> u32 {
+    fn window(&self, agent: &TcpAgent) -> u32 {
         let unanswered = agent.config.one_way && agent.una == 0;
         if unanswered { 1 } else { agent.cwnd().saturating_add(self.dupwnd) }
     }
 
-    pub(super) fn send_much(&mut self, agent: &mut Agent, now: Time) {
+    pub(super) fn send_much(&mut self, agent: &mut TcpAgent, now: Time) {
         while agent.t_seqno - agent.una < self.window(agent) && agent.may_send(agent.t_seqno) {
             agent.output(agent.t_seqno, now);
             agent.t_seqno += 1;
@@ -97,7 +97,7 @@ impl Reno {
     }
 
     /// Everything is sent again from the left edge on (`reset_rtx_timer(0, 1)`: go back N).
-    pub(super) fn timeout(&mut self, agent: &mut Agent, now: Time) {
+    pub(super) fn timeout(&mut self, agent: &mut TcpAgent, now: Time) {
         (self.dupwnd, self.dupacks) = (0, 0);
         agent.recover = agent.nxt;
         agent.slowdown(Cause::Timeout, now);

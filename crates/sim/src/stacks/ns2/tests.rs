@@ -4,8 +4,8 @@
 use lowtide_cc::{Params, Start};
 use lowtide_units::{Span, Time};
 
-use super::agent::{Agent, AgentConfig};
 use super::sink::{Sink, SinkConfig};
+use super::{Agent, AgentConfig};
 use crate::packet::Packet;
 use crate::pair::Receiving as _;
 

@@ -11,8 +11,8 @@ use super::rate::Rate;
 use super::recovery::RecoveryOps;
 use super::rtt::Rtt;
 use super::tx_buffer::TxBuffer;
-use crate::endpoint::{Note, SenderStats};
 use crate::packet::Packet;
+use crate::sender_stats::{Note, SenderStats};
 
 /// `DataRetries`: so many timeouts in a row end the connection.
 pub(super) const DATA_RETRIES: u32 = 6;

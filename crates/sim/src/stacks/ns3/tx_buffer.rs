@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use lowtide_units::Time;
 
 use super::rate::RateInformation;
-use crate::endpoint::Note;
+use crate::sender_stats::Note;
 
 /// `m_dupAckThresh`.
 const DUP_ACK_THRESH: u32 = 3;

@@ -1,7 +1,7 @@
 //! What the receiver reports in SACK blocks.
 
 use super::{Scoreboard, Segment};
-use crate::endpoint::Note;
+use crate::sender_stats::Note;
 
 impl Scoreboard {
     /// The receiver holds `from..to`; `visit` sees each segment of which that is news, as it was, and the highest SACKed then.
