@@ -9,6 +9,7 @@ use libbpf_rs::{Object, ProgramInput};
 
 use crate::config::Config;
 use crate::load;
+use crate::object;
 use crate::send_load;
 use crate::send_wire::Settings;
 use crate::stats::{Lacking, Verified};
@@ -26,7 +27,7 @@ pub fn sending_verified(config: &Config) -> Result<(Vec<Verified>, Vec<Lacking>)
     let settings = Settings { name: &name, target_ns, profile, cgroup: 0, owned: true, alone: false, paces: true };
     let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
     let _registered = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
-    Ok((load::verified(&object), lacking))
+    Ok((object::verified(&object), lacking))
 }
 
 /// Bytes of `struct __sk_buff` up to `gso_size`, and where what a caller may set of a batch stands in it (linux/bpf.h; Linux
@@ -52,7 +53,7 @@ impl Bench {
 
     /// What loading them took the kernel's verifier.
     pub fn verified(&self) -> Vec<Verified> {
-        load::verified(&self.object)
+        object::verified(&self.object)
     }
 
     /// What the outgoing program makes of an Ethernet frame of a flow that may have 2920 bytes in flight.
@@ -68,7 +69,7 @@ impl Bench {
     /// # Errors
     /// The kernel cannot run the program on it.
     pub fn transmit_batch(&self, frame: &[u8], gso_size: u32) -> Result<Vec<u8>> {
-        let program = load::program(&self.object, "transmit_test")?;
+        let program = object::program(&self.object, "transmit_test")?;
         let mut out = vec![0; frame.len() + 256];
         let mut context = [0; CONTEXT];
         if let Some(segments) = (frame.len() as u32).checked_div(gso_size) {

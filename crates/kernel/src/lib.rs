@@ -12,6 +12,7 @@ pub mod features;
 mod interfaces;
 mod links;
 mod load;
+mod object;
 mod open_before;
 mod open_sockets;
 pub mod other_program;

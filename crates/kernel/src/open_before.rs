@@ -11,7 +11,7 @@ use anyhow::Result;
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::cgroup;
-use crate::load::{map, program, set};
+use crate::object::{map, program, set};
 use crate::open_sockets::{Joined, Namespaces};
 
 /// The programs that only this has use for.

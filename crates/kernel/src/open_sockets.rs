@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use libbpf_rs::{Iter, MapCore, MapFlags, Object};
 
 use crate::interfaces::inside;
-use crate::load::{map, program};
+use crate::object::{map, program};
 
 /// The network namespaces that the group's processes have used, by inode.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::cgroup::Group;
 use crate::config::Config;
-use crate::load;
+use crate::object;
 use crate::open_sockets::{Joined, Namespaces};
 use crate::send_load;
 use crate::send_open;
@@ -52,7 +52,7 @@ impl Sender {
         let cgroup_id = fs::metadata(group.path())?.ino();
         let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false, paces: true };
         let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
-        load::keep_alive(&object)?;
+        object::keep_alive(&object)?;
         let control = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
         let attached = ["choose", "refuse"].map(|program| {
             attach_program(&object, program, group.path())
@@ -119,10 +119,10 @@ impl Sender {
     /// # Errors
     /// The kernel refuses to write its map, or the group is gone.
     pub fn poll(&mut self) -> Result<()> {
-        load::keep_alive(&self.object)?;
+        object::keep_alive(&self.object)?;
         self.polls += 1;
         if self.polls.is_multiple_of(POLLS_PER_SWEEP) {
-            load::forget_idle(&self.object, "send_paths", send_wire::path_last_ack)?;
+            object::forget_idle(&self.object, "send_paths", send_wire::path_last_ack)?;
         }
         self.look_around()
     }
@@ -144,7 +144,7 @@ impl Sender {
     /// The kernel refuses to read its maps.
     pub fn totals(&self) -> Result<SendTotals> {
         let open = self.flows()?;
-        let per_cpu = load::map(&self.object, "send_totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+        let per_cpu = object::map(&self.object, "send_totals")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
         Ok(send_wire::totals(&per_cpu.unwrap_or_default(), &open))
     }
 }
@@ -163,7 +163,7 @@ impl Drop for Sender {
 
 fn attach_program(object: &Object, name: &str, cgroup: &Path) -> Result<Link> {
     let dir = File::open(cgroup)?;
-    Ok(load::program(object, name)?.attach_cgroup(dir.as_raw_fd())?)
+    Ok(object::program(object, name)?.attach_cgroup(dir.as_raw_fd())?)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject};
 
-use crate::load;
+use crate::object;
 use crate::probe::{has_control_links, has_four_arguments};
 use crate::send_wire::{self, NAME_BYTES, Settings};
 use crate::stats::Lacking;
@@ -14,12 +14,12 @@ use crate::stats::Lacking;
 /// What clang made of bpf/send.bpf.c for the control of a number.
 macro_rules! object {
     ($number:literal) => {
-        &load::Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/send_", $number, ".bpf.o")))
+        &object::Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/send_", $number, ".bpf.o")))
     };
 }
 
 /// One for each control of bpf/control.h, from number 1.
-static OBJECTS: [&load::Aligned<[u8]>; 5] = [object!("1"), object!("2"), object!("3"), object!("4"), object!("5")];
+static OBJECTS: [&object::Aligned<[u8]>; 5] = [object!("1"), object!("2"), object!("3"), object!("4"), object!("5")];
 
 /// The struct_ops map and the name in it, which is replaced.
 const CONTROL: &str = "lowtide";
@@ -33,14 +33,14 @@ const LINK_FLAG: u32 = 1 << 13;
 pub(crate) fn load(settings: &Settings, wanted: impl Fn(&str) -> bool) -> Result<Object> {
     let number = settings.profile.number as usize;
     let object = OBJECTS.get(number.wrapping_sub(1)).ok_or_else(|| anyhow!("no BPF object has the control {number}"))?;
-    let mut open = load::open("lowtide_send", &object.0)?;
+    let mut open = object::open("lowtide_send", &object.0)?;
     configure(&mut open, settings, wanted("send_init"))?;
     let others = if has_four_arguments() { "send_cong_control_old" } else { "send_cong_control" };
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         program.set_autoload(wanted(&name) && name != others);
     }
-    load::finish(open)
+    object::finish(open)
 }
 
 /// What a group goes on without: connections that are open already, and what is shown of those that send.
@@ -59,7 +59,7 @@ pub(crate) fn load_control(settings: &Settings) -> Result<(Object, Vec<Lacking>)
 }
 
 fn load_as_far(settings: &Settings, optional: &[&'static str], wanted: impl Fn(&str) -> bool) -> Result<(Object, Vec<Lacking>)> {
-    load::without_refused(optional, |left_out| {
+    object::without_refused(optional, |left_out| {
         let settings = Settings { paces: !left_out.contains(&ASKS_TO_PACE), ..*settings };
         load(&settings, |program| wanted(program) && (program == ASKS_TO_PACE || !left_out.contains(&program)))
     })

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use libbpf_rs::{Iter, MapCore, Object};
 
-use crate::load::{map, program, set};
+use crate::object::{map, program, set};
 use crate::open_sockets::{Namespaces, sockets};
 use crate::probe::has_control_links;
 use crate::send_load;
