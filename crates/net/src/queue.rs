@@ -92,6 +92,15 @@ impl<P> Waiting<P> {
     }
 }
 
+/// Lets an empty ring begin at its start again: one that is mostly empty stays in a few cache lines instead of walking through all the
+/// memory that its longest queue once took.
+#[inline]
+pub fn restart_if_empty<T>(ring: &mut VecDeque<T>) {
+    if ring.is_empty() {
+        ring.clear();
+    }
+}
+
 /// First in, first out, with the bytes counted.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
@@ -113,6 +122,7 @@ impl<P: Packet> Fifo<P> {
 
     pub fn pop(&mut self) -> Option<Waiting<P>> {
         let waiting = self.waiting.pop_front()?;
+        restart_if_empty(&mut self.waiting);
         self.bytes -= u64::from(waiting.packet.bytes());
         Some(waiting)
     }

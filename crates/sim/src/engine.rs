@@ -26,10 +26,23 @@ pub struct Events<E> {
     soon: Vec<u128>,
     /// All others, none of which comes before one of `soon`.
     later: BinaryHeap<Reverse<u128>>,
+    /// The one handed out last, and its time.
+    current: u128,
     now: Time,
     scheduled: u64,
     handled: u64,
     of: PhantomData<E>,
+}
+
+/// An event's place in the order, kept for one that may never be needed: see [`Events::reserve`].
+#[derive(Clone, Copy, Debug)]
+pub struct Turn(u128);
+
+impl Turn {
+    /// When the event would come.
+    pub fn at(self) -> Time {
+        time_of(self.0)
+    }
 }
 
 /// The most events in `soon`: those of a run with a few flows.
@@ -43,6 +56,10 @@ const NUMBER_BITS: u32 = 40;
 /// 833 days; what is scheduled for later never happens (a scenario lasts 115 at most).
 const LATEST: u64 = (1 << (128 - EVENT_BITS - NUMBER_BITS)) - 1;
 
+fn time_of(pending: u128) -> Time {
+    Time::from_nanos((pending >> (EVENT_BITS + NUMBER_BITS)) as u64)
+}
+
 impl<E: Code> Default for Events<E> {
     fn default() -> Events<E> {
         Events::new()
@@ -53,7 +70,7 @@ impl<E: Code> Events<E> {
     /// An empty queue at time zero.
     pub fn new() -> Events<E> {
         let (soon, later) = (Vec::with_capacity(SOON), BinaryHeap::with_capacity(1024));
-        Events { soon, later, now: Time::ZERO, scheduled: 0, handled: 0, of: PhantomData }
+        Events { soon, later, current: 0, now: Time::ZERO, scheduled: 0, handled: 0, of: PhantomData }
     }
 
     /// The time of the event handed out last.
@@ -69,11 +86,37 @@ impl<E: Code> Events<E> {
     /// Schedules `event` at `at`, or at once if that is past.
     #[inline]
     pub fn schedule(&mut self, at: Time, event: E) {
+        let turn = self.reserve(at, event);
+        self.schedule_reserved(turn);
+    }
+
+    /// The place in the order that `event` would have if it was scheduled now. Nothing comes unless it is
+    /// [scheduled](Self::schedule_reserved) before its [time has passed](Self::has_passed); then all is as if it had been scheduled now.
+    #[inline]
+    pub fn reserve(&mut self, at: Time, event: E) -> Turn {
         self.scheduled += 1;
         debug_assert!(self.scheduled < 1 << NUMBER_BITS, "more events than can be numbered");
         let at = at.max(self.now).nanos().min(LATEST);
         let number = u128::from(self.scheduled) << EVENT_BITS | u128::from(event.encode());
-        let pending = u128::from(at) << (EVENT_BITS + NUMBER_BITS) | number;
+        Turn(u128::from(at) << (EVENT_BITS + NUMBER_BITS) | number)
+    }
+
+    /// Whether the event of `turn` would have come before what happens now.
+    #[inline]
+    pub fn has_passed(&self, turn: Turn) -> bool {
+        turn.0 < self.current
+    }
+
+    /// Counts the event of `turn` as handed out: it would have come and changed nothing.
+    #[inline]
+    pub fn count(&mut self, _turn: Turn) {
+        self.handled += 1;
+    }
+
+    /// Schedules the event of `turn`, whose time has not passed.
+    #[inline]
+    pub fn schedule_reserved(&mut self, Turn(pending): Turn) {
+        debug_assert!(self.current < pending, "its time has passed");
         let is_later = self.later.peek().is_some_and(|first| first.0 < pending);
         if is_later || (self.soon.len() == SOON && self.soon[0] < pending) {
             self.later.push(Reverse(pending));
@@ -104,12 +147,12 @@ impl<E: Code> Events<E> {
             self.fetch();
         }
         let first = *self.soon.last()?;
-        let at = Time::from_nanos((first >> (EVENT_BITS + NUMBER_BITS)) as u64);
+        let at = time_of(first);
         if at > end {
             return None;
         }
         self.soon.pop();
-        self.now = at;
+        (self.current, self.now) = (first, at);
         self.handled += 1;
         Some(E::decode(first as u32))
     }
@@ -167,6 +210,25 @@ mod tests {
         events.schedule(Time::from_millis(1), 'a');
         assert_eq!(events.next(Time::from_secs_f64(1e7)), Some('a'));
         assert_eq!(events.next(Time::from_secs_f64(1e7)), None);
+    }
+
+    /// 'b' is scheduled when 'a' comes, after 'c' and 'd' which are of the same time: it comes before 'd', as it would have.
+    #[test]
+    fn a_reserved_turn_is_kept_until_it_has_passed() {
+        let mut events = Events::new();
+        let at = Time::from_millis;
+        events.schedule(at(1), 'a');
+        events.schedule(at(5), 'c');
+        let (unneeded, turn) = (events.reserve(at(1), 'x'), events.reserve(at(5), 'b'));
+        events.schedule(at(5), 'd');
+        assert_eq!(events.next(at(9)), Some('a'));
+        assert!(!events.has_passed(unneeded), "'x' would come after 'a'");
+        assert_eq!((events.has_passed(turn), turn.at()), (false, at(5)));
+        events.schedule_reserved(turn);
+        assert_eq!(events.next(at(9)), Some('c'));
+        assert!(events.has_passed(unneeded));
+        let rest: String = std::iter::from_fn(|| events.next(at(9))).collect();
+        assert_eq!(rest, "bd");
     }
 
     proptest! {

@@ -4,6 +4,7 @@ use lowtide_net::{Drop, Fate, Impairments, Packet as _, Queue, RateTrace, Transm
 use lowtide_units::histogram::Histogram;
 use lowtide_units::{Rate, Span, Time};
 
+use crate::engine::Turn;
 use crate::service::Service;
 use crate::slab::Handle;
 
@@ -52,6 +53,8 @@ pub struct Link {
     /// The depth of a token bucket as time at the line rate; none: a wire, which serialises.
     bucket_depth: Option<Span>,
     busy: bool,
+    /// With nothing waiting behind the packet being sent: the turn of the event that would find the transmitter free and the queue empty.
+    unneeded: Option<Turn>,
     /// One sender's own: waiting here is waiting in the host.
     pub own: bool,
     /// What is measured here.
@@ -100,6 +103,7 @@ impl Link {
             transmitter: Transmitter::new(rate),
             impairments,
             busy: false,
+            unneeded: None,
             own: false,
             stats: QueueStats::default(),
             marks_before: 0,
@@ -218,6 +222,38 @@ impl Link {
     /// Brings the averages up to `now`.
     pub fn finish(&mut self, now: Time) {
         self.stats.tick(now, self.bytes);
+    }
+
+    /// Whether the event that tells of the free transmitter can do without being scheduled as long as nothing comes: nothing waits, and the
+    /// end of the packet being sent is certain.
+    #[inline]
+    pub fn may_rest(&self) -> bool {
+        self.bytes == 0 && !self.varies()
+    }
+
+    /// Keeps the turn of that event.
+    #[inline]
+    pub fn rest(&mut self, turn: Turn) {
+        self.unneeded = Some(turn);
+    }
+
+    /// Something comes: that event's turn, if it was not scheduled.
+    #[inline]
+    pub fn take_turn(&mut self) -> Option<Turn> {
+        self.unneeded.take()
+    }
+
+    /// The turn of that event, if it was not scheduled.
+    pub fn turn(&self) -> Option<Turn> {
+        self.unneeded
+    }
+
+    /// The transmitter was free at `then`, before now, and found nothing in the queue.
+    #[inline]
+    pub fn was_free(&mut self, then: Time, dropped: &mut Vec<(Handle, Drop)>) {
+        let none = self.queue.dequeue(then, dropped);
+        debug_assert!(none.is_none(), "nothing has come since");
+        self.busy = false;
     }
 
     /// `packet` comes; whether the transmitter is free to [`transmit`](Self::transmit).

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use lowtide_net::queue::restart_if_empty;
 use lowtide_units::{Span, Time};
 
 use crate::link::Link;
@@ -52,7 +53,9 @@ impl Pipe {
         if self.packets.front()?.at > now {
             return None;
         }
-        self.packets.pop_front()
+        let packet = self.packets.pop_front();
+        restart_if_empty(&mut self.packets);
+        packet
     }
 
     /// After the arrivals of `now`: the time to schedule next.

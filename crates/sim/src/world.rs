@@ -96,6 +96,9 @@ impl World {
         self.advance(end, interval, observer)?;
         for link in self.stages.iter_mut().filter_map(|stage| stage.link.as_mut()) {
             link.finish(end);
+            if let Some(turn) = link.turn().filter(|turn| turn.at() <= end) {
+                self.events.count(turn);
+            }
         }
         Ok(())
     }

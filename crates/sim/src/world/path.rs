@@ -48,6 +48,14 @@ impl World {
             }
             return;
         };
+        if let Some(turn) = link.take_turn() {
+            if self.events.has_passed(turn) {
+                self.events.count(turn);
+                link.was_free(turn.at(), &mut self.dropped);
+            } else {
+                self.events.schedule_reserved(turn);
+            }
+        }
         let marks = self.sinks.marks(link);
         let free = link.enqueue(packet, now, &mut self.dropped);
         if self.sinks.watch() {
@@ -73,7 +81,12 @@ impl World {
             if self.sinks.watch() {
                 self.sinks.left(now, self.slab.get(&packet), (stage, link.state()), marks);
             }
-            self.events.schedule(free, Event::Free(u32::from(stage)));
+            let turn = self.events.reserve(free, Event::Free(u32::from(stage)));
+            if link.may_rest() {
+                link.rest(turn);
+            } else {
+                self.events.schedule_reserved(turn);
+            }
             if !link.own {
                 self.flows[packet.flow() as usize].stats.add_wait(now.since(packet.at));
             }
