@@ -6,7 +6,10 @@ pub mod heat;
 pub mod html;
 pub mod plot;
 pub mod results;
+mod setting;
 
+pub use escape::csv;
 pub use html::{Cell, Page};
 pub use plot::{Curve, Form, Plot, Stroke};
-pub use results::{plot_dir, setting};
+pub use results::plot_dir;
+pub use setting::setting;

@@ -79,7 +79,7 @@ fn plot_of(outcome: &Outcome, axes: &Axes, palette: &mut Palette) -> Plot {
     for c in outcome.lab.values.iter().filter(|c| axes.shows(&c.point) && axes.y.contains(&c.value.metric)) {
         let at = place(&c.point, axes, &c.value.metric);
         at.x.into_iter()
-            .for_each(|x| curves.add(format!("{}, laboratory", at.name), &at.base, Stroke::Rings, [(x, axes.drawn(c.value.lab))], None));
+            .for_each(|x| curves.add(format!("{}, laboratory", at.name), &at.base, Stroke::Squares, [(x, axes.drawn(c.value.lab))], None));
     }
     let floor = axes.floor.iter().flat_map(|metric| {
         let shown = outcome.measured.iter().filter(|m| axes.shows(&m.point));

@@ -18,7 +18,7 @@ use super::points::{Extent, Profile};
 use super::units::{self, Row};
 use super::verdict::State;
 use super::words;
-use crate::report::{Cell, Page};
+use crate::report::{self, Cell, Page};
 
 /// The report's name in the folder of results.
 pub const PAGE: &str = "report.html";
@@ -76,7 +76,7 @@ fn summary(page: &mut Page, outcomes: &[Outcome]) {
          stands in its claims and, marked as such, beside ours. L marks what also runs in the laboratory, with real kernels.",
     );
     let rows: Vec<Vec<Cell>> = outcomes.iter().map(summary_row).collect();
-    page.cells(&["paper", "figure", "as described", "as run", "runs", "L: close to the simulator"], &rows);
+    page.stacked(&["paper", "figure", "as described", "as run", "runs", "L: close to the simulator"], &rows);
     let total = |profile| outcomes.iter().map(|o| o.counts(profile)).fold([0; 3], |a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]);
     let row = |profile: Profile| {
         let [met, not, open] = total(profile);
@@ -87,7 +87,12 @@ fn summary(page: &mut Page, outcomes: &[Outcome]) {
         let counts = [met, not, open, fragile].map(|n| n.to_string());
         [profile.title().to_owned()].into_iter().chain(counts).chain([untested.unwrap_or_else(|| "all".to_owned())]).collect()
     };
-    page.table(&["column", "met", "not met", "undecided", "of the decided, fragile", "not tested for that"], &Profile::ALL.map(row));
+    let rows: Vec<Vec<String>> = Profile::ALL.map(row).to_vec();
+    let cells = |row: &Vec<String>| row.iter().cloned().map(Cell::Text).collect();
+    page.stacked(
+        &["column", "met", "not met", "undecided", "of the decided, fragile", "not tested for that"],
+        &rows.iter().map(cells).collect::<Vec<_>>(),
+    );
 }
 
 /// `c1 ✓ c2 ✗`, each in its own colour; what is fragile or undecided has none.
@@ -148,7 +153,7 @@ fn tested(page: &mut Page, rows: &[(String, Vec<Row>)]) {
         let tests = row.tests.iter().cloned().map(Cell::Code).collect();
         vec![Cell::Text(format!("{paper} {}", row.id)), Cell::Text(format!("{} ({})", row.says, row.place)), Cell::Lines(tests)]
     });
-    page.stacked(&["row", "the paper says", "tests"], &rows.collect::<Vec<_>>());
+    page.sentences(&["row", "the paper says", "tests"], &rows.collect::<Vec<_>>());
 }
 
 fn chapter(page: &mut Page, out: &Path, outcome: &Outcome, palette: &mut Palette) -> Result<()> {
@@ -164,7 +169,7 @@ fn chapter(page: &mut Page, out: &Path, outcome: &Outcome, palette: &mut Palette
     let profiles: Vec<Profile> = Profile::ALL.into_iter().filter(|p| experiment.column(*p).is_some()).collect();
     let mut head = vec!["claim", "the paper says; the bound"];
     head.extend(profiles.iter().map(|p| p.title()));
-    page.stacked(&head, &outcome.verdicts.iter().map(|v| claim_row(outcome, v, &profiles)).collect::<Vec<_>>());
+    page.sentences(&head, &outcome.verdicts.iter().map(|v| claim_row(outcome, v, &profiles)).collect::<Vec<_>>());
     page.subheading("How it was set up");
     page.paragraph(&format!("{}. {}", experiment.place, figure::setting_of(outcome)));
     for profile in profiles {
@@ -177,7 +182,10 @@ fn chapter(page: &mut Page, out: &Path, outcome: &Outcome, palette: &mut Palette
     }
     page.subheading("Numbers");
     let (head, rows) = figure::numbers(outcome);
-    page.table(&head.iter().map(String::as_str).collect::<Vec<_>>(), &rows);
+    let href = format!("data/{}-numbers.csv", experiment.id.replace('/', "-"));
+    let file = out.join(&href);
+    fs::write(&file, report::csv(&head, &rows)).with_context(|| format!("{}: cannot be written", file.display()))?;
+    page.long_table(&head.iter().map(String::as_str).collect::<Vec<_>>(), &rows, &href);
     laboratory(page, experiment, &outcome.lab);
     Ok(())
 }

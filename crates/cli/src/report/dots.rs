@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape::escape;
+use super::escape::{escape, quoted};
 use super::plot::{Axis, COLOURS, Stroke};
 
 /// Named rows, one below the other, with a mark for each series.
@@ -102,7 +102,6 @@ impl Dots {
 
     /// The data: one line a mark.
     pub fn csv(&self) -> String {
-        let quoted = |s: &str| format!("\"{}\"", s.replace('"', "\"\""));
         let mut csv = format!("series,row,{},least,most\n", quoted(&self.x_label));
         for series in &self.series {
             for (row, value, least, most) in &series.points {
@@ -124,7 +123,7 @@ impl Series {
 fn mark(stroke: Stroke, colour: &str, x: f64, y: f64) -> String {
     match stroke {
         Stroke::Line => format!("<circle cx=\"{x:.1}\" cy=\"{y}\" r=\"3.5\" fill=\"{colour}\"/>"),
-        Stroke::Dashed | Stroke::Rings => {
+        Stroke::Dashed | Stroke::Rings | Stroke::Squares => {
             format!("<circle cx=\"{x:.1}\" cy=\"{y}\" r=\"5.5\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>")
         }
         Stroke::Dotted => format!("<rect x=\"{:.1}\" y=\"{}\" width=\"8\" height=\"8\" fill=\"{colour}\"/>", x - 4.0, y - 4.0),

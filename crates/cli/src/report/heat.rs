@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape::escape;
+use super::escape::{escape, quoted};
 
 /// A value over two parameters.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,6 @@ impl HeatMap {
 
     /// The data: one line a cell.
     pub fn csv(&self) -> String {
-        let quoted = |s: &str| format!("\"{}\"", s.replace('"', "\"\""));
         let mut csv = format!("{},{},{}\n", quoted(&self.x_label), quoted(&self.y_label), quoted(&self.title));
         for (x, y, value) in &self.cells {
             let _ = writeln!(csv, "{x},{y},{value}");

@@ -57,17 +57,21 @@ figure{margin:1.5rem 0;overflow-x:auto;break-inside:avoid}figcaption{color:var(-
 svg{width:100%;min-width:34rem;height:auto}svg.plot{min-width:0}svg text{fill:var(--ink);font:13px system-ui,sans-serif}\
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;margin:.3rem 0;padding:0;font-size:.9rem}\
 svg.key{width:1.75rem;min-width:0;height:.75rem;margin-right:.4rem}\
-.word{white-space:nowrap}.met{color:#1a7f37}.missed{color:#cf222e}\
-td div+div{margin-top:.3rem}table.stacked td{overflow-wrap:anywhere}\
-table.stacked td:first-child{overflow-wrap:normal}table.stacked td:nth-child(2){min-width:17rem}\
+.word,td a{white-space:nowrap}.met{color:#1a7f37}.missed{color:#cf222e}\
+td div+div{margin-top:.3rem}table.stacked td{overflow-wrap:anywhere}.printed{display:none}\
+table.stacked td:first-child{overflow-wrap:normal}table.sentences td:nth-child(2){min-width:17rem}\
 @media(max-width:40rem){svg.plot text{font-size:23px}\
 table.stacked,table.stacked tbody,table.stacked tr,table.stacked td{display:block}table.stacked tr:first-child{display:none}\
 table.stacked tr{border-bottom:1px solid var(--rule);padding:.5rem 0}table.stacked td{border:0;padding:.1rem 0}\
-table.stacked td:nth-child(2){min-width:0}\
+table.sentences td:nth-child(2){min-width:0}table.stacked td:empty{display:none}\
 table.stacked td::before{content:attr(data-head);display:block;color:var(--soft);font-size:.8rem}}\
 @media print{:root{color-scheme:light;--ink:#000;--paper:#fff;--rule:#999;--soft:#333}\
-body{max-width:none;padding:0;font-size:10pt}.scroll,figure{overflow:visible}table{font-size:8pt}td{overflow-wrap:anywhere}\
+body{max-width:none;padding:0;font-size:10pt}.scroll,figure{overflow:visible}table{font-size:8pt}td{overflow-wrap:break-word}table.long{font-size:7pt}table.long th{overflow-wrap:anywhere}\
+table.long tr:nth-child(n+PRINTED){display:none}.printed{display:block}\
 tr,figure{break-inside:avoid}h2,h3{break-after:avoid}svg.plot{max-width:16cm}}";
+
+/// So many rows of a long table are printed; its CSV has all.
+const PRINTED: usize = 10;
 
 impl Page {
     /// An empty page.
@@ -101,8 +105,12 @@ impl Page {
 
     /// A table. Where it is wider than the page, it is moved sideways on its own.
     pub fn cells(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> &mut Page {
+        self.scrolled("", head, rows)
+    }
+
+    fn scrolled(&mut self, class: &str, head: &[&str], rows: &[Vec<Cell>]) -> &mut Page {
         let head: String = head.iter().map(|c| format!("<th>{}</th>", escape(c))).collect();
-        let _ = write!(self.body, "<div class=\"scroll\"><table><tr>{head}</tr>");
+        let _ = write!(self.body, "<div class=\"scroll\"><table class=\"{class}\"><tr>{head}</tr>");
         for row in rows {
             let row: String = row.iter().map(|c| format!("<td>{}</td>", c.html())).collect();
             let _ = write!(self.body, "<tr>{row}</tr>");
@@ -111,10 +119,31 @@ impl Page {
         self
     }
 
+    /// A table of which only the first rows are printed; `data` is the CSV that has all.
+    pub fn long_table(&mut self, head: &[&str], rows: &[Vec<String>], data: &str) -> &mut Page {
+        let all = rows.len();
+        let _ = write!(self.body, "<p><a href=\"{0}\">data (CSV)</a>", escape(data));
+        if all > PRINTED {
+            let _ = write!(self.body, "<span class=\"printed\">The first {PRINTED} of {all} rows; all are in {}.</span>", escape(data));
+        }
+        self.body.push_str("</p>");
+        let cells = |row: &Vec<String>| row.iter().cloned().map(Cell::Text).collect();
+        self.scrolled("long", head, &rows.iter().map(cells).collect::<Vec<_>>())
+    }
+
     /// A table whose rows are blocks where the page is narrow, each cell under its column's head.
     pub fn stacked(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> &mut Page {
+        self.blocks("stacked", head, rows)
+    }
+
+    /// Such a table, with whole sentences in its second column.
+    pub fn sentences(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> &mut Page {
+        self.blocks("stacked sentences", head, rows)
+    }
+
+    fn blocks(&mut self, class: &str, head: &[&str], rows: &[Vec<Cell>]) -> &mut Page {
         let heads: String = head.iter().map(|c| format!("<th>{}</th>", escape(c))).collect();
-        let _ = write!(self.body, "<table class=\"stacked\"><tr>{heads}</tr>");
+        let _ = write!(self.body, "<table class=\"{class}\"><tr>{heads}</tr>");
         for row in rows {
             let cell = |(cell, head): (&Cell, &&str)| format!("<td data-head=\"{}\">{}</td>", escape(head), cell.html());
             let row: String = row.iter().zip(head).map(cell).collect();
@@ -139,9 +168,11 @@ impl Page {
     /// The page as text.
     pub fn html(&self) -> String {
         let title = escape(&self.title);
+        // Its head is a row too.
+        let style = STYLE.replace("PRINTED", &(PRINTED + 2).to_string());
         format!(
             "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-             <link rel=\"icon\" href=\"data:,\"><title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>{}</body></html>\n",
+             <link rel=\"icon\" href=\"data:,\"><title>{title}</title><style>{style}</style></head><body><h1>{title}</h1>{}</body></html>\n",
             self.body
         )
     }

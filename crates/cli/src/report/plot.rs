@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape::escape;
+use super::escape::{escape, quoted};
 
 /// Curves over one pair of axes.
 #[derive(Clone, Debug, Default)]
@@ -58,8 +58,10 @@ pub enum Stroke {
     Dashed,
     /// A dotted line: a third kind beside those two.
     Dotted,
-    /// Rings without a line: what was measured elsewhere.
+    /// Rings without a line: what a paper prints.
     Rings,
+    /// Squares without a line: what was measured elsewhere.
+    Squares,
 }
 
 impl Curve {
@@ -87,7 +89,7 @@ impl Stroke {
         match self {
             Stroke::Dashed => " stroke-dasharray=\"6 4\"",
             Stroke::Dotted => " stroke-dasharray=\"2 3\"",
-            Stroke::Line | Stroke::Rings => "",
+            Stroke::Line | Stroke::Rings | Stroke::Squares => "",
         }
     }
 }
@@ -174,7 +176,7 @@ impl Plot {
         for (i, curve) in self.curves.iter().enumerate() {
             let colour = curve.colour_at(i);
             let sample = match curve.stroke {
-                Stroke::Rings => format!("<circle cx=\"14\" cy=\"6\" r=\"4\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"),
+                Stroke::Rings | Stroke::Squares => hollow(curve.stroke, 14.0, 6.0, 4.0, colour),
                 stroke => format!("<path d=\"M0 6H28\" stroke=\"{colour}\" stroke-width=\"3\"{}/>", stroke.dashes()),
             };
             let _ = write!(
@@ -192,7 +194,6 @@ impl Plot {
 
     /// The data: one line a point.
     pub fn csv(&self) -> String {
-        let quoted = |s: &str| format!("\"{}\"", s.replace('"', "\"\""));
         let mut csv = format!("curve,{},{}\n", quoted(&self.x_label), quoted(&self.y_label));
         for curve in &self.curves {
             for (x, y) in &curve.points {
@@ -269,10 +270,8 @@ impl Plot {
     fn draw_curve(&self, svg: &mut String, curve: &Curve, colour: &str, x: &Axis, y: &Axis) {
         let spots: Vec<(f64, f64)> =
             thinned(&curve.points).map(|(a, b)| (place(x.at(a), LEFT, WIDTH - RIGHT), place(y.at(b), HEIGHT - BOTTOM, TOP))).collect();
-        if curve.stroke == Stroke::Rings {
-            for (a, b) in spots {
-                let _ = write!(svg, "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"5\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>");
-            }
+        if matches!(curve.stroke, Stroke::Rings | Stroke::Squares) {
+            svg.extend(spots.into_iter().map(|(a, b)| hollow(curve.stroke, a, b, 5.0, colour)));
             return;
         }
         let line: Vec<String> = spots.iter().map(|(a, b)| format!("{a:.1},{b:.1}")).collect();
@@ -291,6 +290,15 @@ impl Curve {
     fn colour_at(&self, n: usize) -> &'static str {
         COLOURS[self.colour.unwrap_or(n) % COLOURS.len()]
     }
+}
+
+/// A ring or a square around a place.
+fn hollow(stroke: Stroke, x: f64, y: f64, radius: f64, colour: &str) -> String {
+    let form = match stroke {
+        Stroke::Squares => format!("rect x=\"{:.1}\" y=\"{:.1}\" width=\"{w}\" height=\"{w}\"", x - radius, y - radius, w = 2.0 * radius),
+        _ => format!("circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\""),
+    };
+    format!("<{form} fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>")
 }
 
 fn draw_band(svg: &mut String, band: &[(f64, f64, f64)], colour: &str, x: &Axis, y: &Axis) {

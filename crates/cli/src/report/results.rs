@@ -3,7 +3,6 @@
 
 mod sweep;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use anyhow::{Result, bail};
 use lowtide_scenario::{FlowPoint, ResultDir, Series, Summary};
 
 use super::heat::short;
+use super::setting::setting;
 use super::{Curve, Form, Page, Plot};
 
 /// The page's name in the folder.
@@ -74,57 +74,6 @@ fn host(summary: &Summary) -> &str {
         "lab" => "laboratory",
         other => other,
     }
-}
-
-/// The scenario's values under their full keys; flows by name.
-fn parameters(text: &str) -> BTreeMap<String, String> {
-    fn walk(value: &toml::Value, key: String, into: &mut BTreeMap<String, String>) {
-        let join = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
-        match value {
-            toml::Value::Table(table) => table.iter().for_each(|(name, value)| walk(value, join(name), into)),
-            toml::Value::Array(items) if items.iter().all(toml::Value::is_table) => {
-                for (i, item) in items.iter().enumerate() {
-                    let name = item.get("name").and_then(toml::Value::as_str).map_or_else(|| (i + 1).to_string(), str::to_owned);
-                    walk(item, join(&name), into);
-                }
-            }
-            toml::Value::String(s) => drop(into.insert(key, s.clone())),
-            other => drop(into.insert(key, other.to_string())),
-        }
-    }
-    let mut found = BTreeMap::new();
-    if let Ok(table) = text.parse::<toml::Table>() {
-        walk(&toml::Value::Table(table), String::new(), &mut found);
-    }
-    found
-}
-
-/// The topology in words, without the keys of `varied` and without what is off.
-pub fn setting(text: &str, varied: &[&str]) -> String {
-    let off = |value: &str| matches!(value, "0" | "0.0" | "false");
-    // A whole table may vary: `topology.queue` covers `topology.queue.kind`.
-    let covers = |varied: &str, key: &str| key.strip_prefix(varied).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    let varies = |key: &str| varied.iter().any(|v| covers(v, key));
-    let fixed = parameters(text).into_iter().filter(|(key, value)| !varies(key) && !off(value));
-    // A trace of many lines is named, not repeated.
-    let short = |value: &str| value.split_once('\n').map_or_else(|| value.to_owned(), |(first, _)| format!("{first} …"));
-    let words = fixed.filter_map(|(key, value)| Some(in_words(key.strip_prefix("topology.")?, &short(&value))));
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// What the ends of keys say of their values.
-const UNITS: [(&str, &str); 7] =
-    [("ms", "ms"), ("us", "µs"), ("s", "s"), ("mbps", "Mbit/s"), ("kbps", "kbit/s"), ("bytes", "bytes"), ("packets", "packets")];
-
-/// `access.queue.kind` `drop_tail` as `access queue drop-tail`, `rtt_ms` `61.5` as `RTT 61.5 ms`.
-fn in_words(key: &str, value: &str) -> String {
-    // A kind is said by its name, and what impairs a link by what it does.
-    let mut words: Vec<&str> = key.split(['.', '_']).filter(|word| !matches!(*word, "kind" | "impair")).collect();
-    let unit = words.last().and_then(|last| UNITS.iter().find(|unit| unit.0 == *last));
-    words.truncate(words.len() - usize::from(unit.is_some()));
-    words.iter_mut().filter(|word| **word == "rtt").for_each(|word| *word = "RTT");
-    let value = if key.ends_with("kind") { value.replace('_', "-") } else { value.strip_suffix(".0").unwrap_or(value).to_owned() };
-    words.into_iter().chain([value.as_str()]).chain(unit.map(|unit| unit.1)).collect::<Vec<_>>().join(" ")
 }
 
 /// A value of a flow at a time.

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use lowtide_scenario::{Bottleneck, ResultDir, Summary};
 
-use super::{Sheet, parameters, setting};
+use super::Sheet;
 use crate::report::heat::{HeatMap, short};
+use crate::report::setting::{parameters, setting};
 use crate::report::{Curve, Form, Plot};
 
 /// A number that each run has.
