@@ -14,6 +14,7 @@ mod metrics;
 mod outcome;
 mod page;
 mod points;
+mod progress;
 mod record;
 mod rule;
 mod units;
@@ -101,6 +102,9 @@ struct Fragile {
     /// Only the verdicts of which no rerun is kept yet.
     #[arg(long)]
     left: bool,
+    /// Run nothing: say which verdicts are left and what their reruns would take.
+    #[arg(long, conflicts_with = "record")]
+    dry_run: bool,
     /// Simulations at a time; the machine's cores if absent.
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     jobs: Option<usize>,
@@ -142,6 +146,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
             let experiments = experiment::load_all(&args.experiments, &wanted.which)?;
             let extent = if wanted.quick { Extent::Quick } else { Extent::Full };
             let how = fragile::rerun::How { extent, threads: wanted.jobs, left: wanted.left, record: wanted.record };
+            if wanted.dry_run {
+                stdout::print(fragile::plan::of(&folders, &experiments, &wanted.which, how)?)?;
+                return Ok(ExitCode::SUCCESS);
+            }
             fragile::rerun::run(&folders, &experiments, &wanted.which, how)?;
             let outcomes = judged(&folders, &experiments)?;
             let mine: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &wanted.which)).collect();

@@ -1,6 +1,7 @@
 //! Which verdicts hang on a hair: the same experiments with eight other seeds and with four changes of one per cent, judged again.
 //! What was found is kept beside the results; [`rerun`] finds it.
 
+pub mod plan;
 pub mod rerun;
 
 use std::collections::BTreeMap;

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
 use lowtide_scenario::events::EVENTS;
@@ -22,6 +20,7 @@ use super::metrics::after;
 use super::metrics::kept::Kept;
 use super::metrics::tracks::{self, Tracks};
 use super::points::{Extent, Point};
+use super::progress::Progress;
 use crate::made_by;
 
 /// One simulation.
@@ -89,21 +88,32 @@ pub fn simulate(jobs: &[Job], threads: Option<usize>) -> Result<()> {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     let progress = Progress::new(owed.iter().map(|same| same[0].cost()).sum(), owed.len());
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(same) = owed.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(e) = run(same) {
-                        failed.lock().expect("no panic holds it").get_or_insert(e);
-                        next.store(owed.len(), Ordering::Relaxed);
-                        return;
-                    }
-                    progress.done(same[0].cost());
-                }
-            });
+    if owed.is_empty() {
+        return Ok(());
+    }
+    let fail = |e| {
+        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+        next.store(owed.len(), Ordering::Relaxed);
+    };
+    let work = || {
+        while let Some(same) = owed.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match run(same) {
+                Ok(()) => progress.done(same[0].cost()),
+                Err(e) => return fail(e),
+            }
         }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| progress.tell());
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            if worker.join().is_err() {
+                fail(anyhow!("a simulation panicked"));
+            }
+        }
+        progress.over();
     });
-    failed.into_inner().map_err(|_| anyhow!("a simulation panicked"))?.map_or(Ok(()), Err)
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// Jobs by simulation: those of an experiment that differ by nothing but flows that are taken out (a table's row without the flow
@@ -216,39 +226,6 @@ pub fn tracks_of(experiment: &Experiment, series: &Series, dir: &Path) -> Result
         all.extend(after::tracks(dir)?);
     }
     Ok(all)
-}
-
-/// Says how far it is and how long it will take: on a terminal in one line that changes, elsewhere now and then.
-struct Progress {
-    began: Instant,
-    all: f64,
-    runs: usize,
-    state: Mutex<(usize, f64, f64)>,
-}
-
-/// Seconds between two lines.
-const ON_TERMINAL: f64 = 0.2;
-const ELSEWHERE: f64 = 20.0;
-
-impl Progress {
-    #[expect(clippy::disallowed_methods, reason = "the time left is for people")]
-    fn new(all: f64, runs: usize) -> Progress {
-        Progress { began: Instant::now(), all, runs, state: Mutex::new((0, 0.0, 0.0)) }
-    }
-
-    fn done(&self, cost: f64) {
-        let mut state = self.state.lock().expect("no panic holds it");
-        let (runs, spent) = (state.0 + 1, state.1 + cost);
-        let now = self.began.elapsed().as_secs_f64();
-        let terminal = stderr().is_terminal();
-        let due = now - state.2 >= if terminal { ON_TERMINAL } else { ELSEWHERE };
-        *state = (runs, spent, if due { now } else { state.2 });
-        if due || runs == self.runs {
-            let left = now / spent * (self.all - spent);
-            let end = if terminal && runs < self.runs { "\r" } else { "\n" };
-            eprint!("{runs} of {} runs, about {left:.0} s left   {end}", self.runs);
-        }
-    }
 }
 
 #[cfg(test)]
