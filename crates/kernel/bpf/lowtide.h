@@ -18,6 +18,8 @@ INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 	c->floor.pairs = c->floor.uneven = c->floor.doubted = c->floor.noisy = 0;
 	c->floor.least = LOWTIDE_NONE;
 	c->floor.noise = LOWTIDE_NOISE;
+	c->floor.listen_from = 0;
+	c->floor.listen_again = LOWTIDE_LISTEN_AGAIN;
 	for (int i = 0; i < LOWTIDE_QUEUES; i++)
 		c->floor.queues[i] = 0;
 	c->floor.random = start->seed | 1;
@@ -56,6 +58,8 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 	}
 	if (!s->base)
 		return;
+	if ((NOW_IS(c->state) == LOWTIDE_FLOOR || NOW_IS(c->state) == LOWTIDE_PROBE) && (a->lost > 0 || a->ce > 0))
+		lowtide_refuse_to_listen(&c->floor, s->now);
 	lowtide_measure_line(s, NOW_IS(c->state) == LOWTIDE_LAW);
 	if (NOW_IS(c->state) == LOWTIDE_START || NOW_IS(c->state) == LOWTIDE_PROBE)
 		lowtide_grow(c, a);

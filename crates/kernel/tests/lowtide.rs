@@ -28,6 +28,9 @@ struct Life {
     others: u64,
     /// Bytes of others in the queue.
     rival: u64,
+    /// Other stations that take turns of 4 ms on the channel; everywhere, or where only the floor meets them.
+    stations: u64,
+    rare: bool,
     delivered: u64,
     srtt: u64,
     states: [u64; 5],
@@ -45,7 +48,22 @@ impl Life {
         let line = 1 << rng.random_range(14..28u32);
         let base = rng.random_range(MS / 2..300 * MS);
         let mss = u64::from(mss);
-        Life { rng, receiver, reference, kernel, mss, now, base, line, others: 0, rival: 0, delivered: 0, srtt: 0, states: [0; 5] }
+        let stations = if rng.random_range(0..3) == 0 { rng.random_range(1..5) } else { 0 };
+        let rare = rng.random_range(0..2) == 0;
+        let (others, rival, delivered, srtt, states) = (0, 0, 0, 0, [0; 5]);
+        Life { rng, receiver, reference, kernel, mss, now, base, line, others, rival, stations, rare, delivered, srtt, states }
+    }
+
+    /// The wait for the channel: as likely as another each station is next.
+    fn turns(&mut self) -> u64 {
+        if self.rare && self.reference.snapshot().phase != "floor" {
+            return 0;
+        }
+        let mut turns = 0;
+        while turns < 5 && self.stations > 0 && self.rng.random_range(0..=self.stations) > 0 {
+            turns += 1;
+        }
+        turns * 4 * MS
     }
 
     /// An acknowledgement of what the line carried since the last one.
@@ -55,7 +73,7 @@ impl Life {
         let bandwidth = self.line - self.others;
         let held = bandwidth * (self.base / 1000) / 1_000_000;
         let queued = flight.saturating_sub(held) + self.rival;
-        let rtt = self.base + queued.saturating_mul(1_000_000_000) / self.line + self.rng.random_range(0..MS / 5);
+        let rtt = self.base + self.turns() + queued.saturating_mul(1_000_000_000) / self.line + self.rng.random_range(0..MS / 5);
         let acked = self.mss * if self.rng.random_range(0..4) == 0 { 1 } else { 2 };
         let rate = bandwidth.min(flight.saturating_mul(1_000_000_000) / rtt).max(100);
         let pause = if self.rng.random_range(0..200) == 0 { self.rng.random_range(0..60 * MS) } else { 0 };

@@ -145,6 +145,9 @@ impl Controller for Lowtide {
         if self.signals.base == 0 {
             return;
         }
+        if matches!(self.state, State::Floor | State::Probe) && (ack.lost > 0 || ack.ce > 0) {
+            self.floor.refuse_to_listen(self.signals.now);
+        }
         self.signals.measure_line(self.state == State::Law);
         self.act(ack, rtt);
         if self.signals.round_over(ack) {

@@ -31,6 +31,14 @@ INLINE int lowtide_bunches_often(const struct lowtide_bunches *b, u64 now)
 	return (b->teeth + b->falling) * LOWTIDE_TURN_MOST >= lowtide_less(now, b->since);
 }
 
+// Forgets what was before: a train comes back.
+INLINE void lowtide_bunches_begin(struct lowtide_bunches *b, u64 now)
+{
+	lowtide_bunches_init(b);
+	b->since = b->last = now;
+	b->first = 1;
+}
+
 // A sample of the delay of a flow that sends steadily.
 INLINE void lowtide_bunches_take(struct lowtide_bunches *b, u64 now, u64 rtt, u64 srtt, u64 serialisation)
 {
@@ -70,6 +78,14 @@ INLINE void lowtide_bunches_take(struct lowtide_bunches *b, u64 now, u64 rtt, u6
 
 // Whether the line sends in bunches.
 INLINE int lowtide_bunches_many(const struct lowtide_bunches *b) { return b->part >= LOWTIDE_BUNCHES_PART; }
+
+// Whether the line sends in bunches, by what has been seen since `begin` even if its window is not over.
+INLINE int lowtide_bunches_conclude(struct lowtide_bunches *b, u64 now)
+{
+	if (b->first)
+		b->part = lowtide_bunches_often(b, now) ? lowtide_ratio(b->fallen, lowtide_less(now, b->since)) : 0;
+	return lowtide_bunches_many(b);
+}
 
 // Whether it may turn out so when the first window is over: what looks like somebody's queue need not be one.
 INLINE int lowtide_bunches_undecided(const struct lowtide_bunches *b, u64 now)

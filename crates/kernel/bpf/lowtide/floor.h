@@ -15,6 +15,11 @@
 #define LOWTIDE_PRECISE 32                 // samples that tell how much of the line somebody uses
 #define LOWTIDE_DOUBT 20000000ULL          // us: a floor that is uneven, but where no queue is seen, is left after this long
 
+// After a train that met no bunches the next one waits so long, and then twice as long each time.
+#define LOWTIDE_LISTEN_AGAIN 4000000ULL    // us
+#define LOWTIDE_LISTEN_LATEST 128000000ULL
+#define LOWTIDE_CHANGES 8                  // of 32 samples so many differ from the one before
+
 // By how much pairs differ on an empty line before that has been seen: network cards hold interrupts back by up to 125 us at either end
 // (Intel's drivers: at most 8000 a second), mostly less.
 #define LOWTIDE_NOISE 200
@@ -25,6 +30,7 @@
 
 INLINE void lowtide_enter_law(struct lowtide *c, u64 rate); // law.h
 INLINE void lowtide_begin_probe(struct lowtide *c);         // probe.h
+INLINE void lowtide_begin_listening(struct lowtide *c, const struct control_ack *a);
 
 // Leaves the line to others. `relapse`: a probe has just found them.
 INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, int relapse)
@@ -133,7 +139,26 @@ INLINE u32 lowtide_ones(u32 x)
 	return (((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
 }
 
-INLINE void lowtide_leave_floor(struct lowtide *c)
+// A loss or a mark: a line that makes a station wait does neither, so that somebody fills a queue, and a train would cost him one.
+INLINE void lowtide_refuse_to_listen(struct lowtide_floor *f, u64 now)
+{
+	f->listen_from = larger_u63(f->listen_from, now + LOWTIDE_LISTEN_LATEST);
+}
+
+// The line was listened to in vain.
+INLINE void lowtide_heard_nothing(struct lowtide_floor *f, u64 now)
+{
+	f->listen_from = larger_u63(f->listen_from, now + f->listen_again);
+	f->listen_again = lesser_u63(2 * f->listen_again, LOWTIDE_LISTEN_LATEST);
+}
+
+// Whether samples come and go as they do where a station waits for its channel, and nothing speaks against a train.
+INLINE int lowtide_may_listen(const struct lowtide_floor *f, u64 now)
+{
+	return f->samples >= 32 && now >= f->listen_from && lowtide_ones((f->busy ^ (f->busy >> 1)) & 0x7fffffffU) >= LOWTIDE_CHANGES;
+}
+
+INLINE void lowtide_leave_floor(struct lowtide *c, const struct control_ack *a)
 {
 	const struct lowtide_signals *s = &c->signals;
 	struct lowtide_floor *f = &c->floor;
@@ -149,8 +174,11 @@ INLINE void lowtide_leave_floor(struct lowtide *c)
 	int is_free = (enough && lowtide_ones(f->uneven & recent) <= tolerated) || (held && f->samples >= few && is_friend);
 	int doubt = enough && s->now >= f->doubt_at && lowtide_ones(f->busy & recent) <= wanted / 8;
 
-	if (!first_visit && !nobody && !is_free && !doubt)
+	if (!first_visit && !nobody && !is_free && !doubt) {
+		if (!lowtide_receives(s) && lowtide_may_listen(f, s->now))
+			lowtide_begin_listening(c, a);
 		return;
+	}
 	if (lowtide_receives(s))
 		lowtide_validated(c, is_friend);
 	if (f->met && is_friend) {
@@ -215,7 +243,7 @@ INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64
 	f->busy = (f->busy << 1) | busy;
 	f->uneven = (f->uneven << 1) | uneven;
 	f->samples += f->samples < 0xffffffffU;
-	lowtide_leave_floor(c);
+	lowtide_leave_floor(c, a);
 }
 
 #endif

@@ -80,6 +80,7 @@ INLINE void lowtide_drain(struct lowtide *c)
 	u64 less;
 
 	c->floor.noisy |= c->floor.doubted; // Nobody came since.
+	c->floor.listen_again = LOWTIDE_LISTEN_AGAIN;
 	s->drained = LOWTIDE_NONE;
 	c->saved = c->window;
 	c->drain_until = s->now + (s->base + s->queue) * 13 / 10 + 4 * s->serialisation;
@@ -136,6 +137,8 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	may_yield = s->now > c->no_alarm_before;
 	// CoDel holds the queue at 5 ms, below the alarm: there a mark is the sign, or a loss with more queue than we make.
 	managed = seen.marked || (seen.lost > 0 && s->queue * 2 > s->knee * 3);
+	if (managed)
+		lowtide_refuse_to_listen(&c->floor, s->now);
 	if (managed && may_yield)
 		lowtide_yield_line(c, a, 0);
 	else if (lowtide_receives(s) && may_yield && lowtide_wants_to_validate(c, &seen))

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// START and PROBE: growth by doubling until a queue appears or, in PROBE, most of the known rate is reached; then a measurement. The twin of
-// crates/cc/src/scavenger/lowtide/probe.rs.
+// START and PROBE: growth by doubling until a queue appears or, in PROBE, most of the known rate is reached; then a measurement. Before it a train
+// of segments may show whether the line sends in bunches. The twin of crates/cc/src/scavenger/lowtide/probe.rs.
 #ifndef LOWTIDE_LOWTIDE_PROBE_H
 #define LOWTIDE_LOWTIDE_PROBE_H
 
 #include "law.h"
 
 #define LOWTIDE_QUEUE_ENDS 1500            // us: a queue that ends growth, three fifths of the least T
+#define LOWTIDE_TRAIN_APART 2000           // us: half a turn of another station lies between two segments of a train
+#define LOWTIDE_TRAIN_MOST 30              // segments at once
+#define LOWTIDE_LISTEN_FOR 180000          // us: a window of the bunches at round trips of up to 90 ms
 
 INLINE void lowtide_set_step(struct lowtide *c, u64 step, u64 mark, u64 delivered, u64 since)
 {
@@ -115,6 +118,38 @@ INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 	}
 }
 
+// Sends a train from the floor, whose pairs are too rare to show bunches.
+INLINE void lowtide_begin_listening(struct lowtide *c, const struct control_ack *a)
+{
+	const struct lowtide_signals *s = &c->signals;
+
+	lowtide_begin_probe(c);
+	lowtide_set_window(c, lowtide_clamp(s->srtt / larger_u63(LOWTIDE_TRAIN_APART, 4 * s->serialisation), 4, LOWTIDE_TRAIN_MOST) * s->mss);
+	lowtide_measure(c, LOWTIDE_CALLING, a);
+}
+
+// On a line that sends in bunches their waits are nobody's queue, and a probe allows for them.
+INLINE void lowtide_listen(struct lowtide *c, const struct control_ack *a)
+{
+	struct lowtide_signals *s = &c->signals;
+
+	if (c->probe.step == LOWTIDE_CALLING) {
+		if (a->prior_delivered < c->probe.mark)
+			return;
+		lowtide_bunches_begin(&s->bunches, s->now);
+		lowtide_set_step(c, LOWTIDE_LISTENING, 0, 0, s->now);
+		return;
+	}
+	if (lowtide_less(s->now, c->probe.since) <= LOWTIDE_LISTEN_FOR)
+		return;
+	lowtide_begin_probe(c);
+	if (lowtide_bunches_conclude(&s->bunches, s->now))
+		return;
+	lowtide_heard_nothing(&c->floor, s->now);
+	// Somebody made the samples come and go. The train may have cost him a reduction: what was seen before says nothing now.
+	lowtide_yield_line(c, a, 1);
+}
+
 // START and PROBE, each acknowledgement.
 INLINE void lowtide_grow(struct lowtide *c, const struct control_ack *a)
 {
@@ -122,6 +157,10 @@ INLINE void lowtide_grow(struct lowtide *c, const struct control_ack *a)
 
 	if (c->probe.step == LOWTIDE_GROWING) {
 		lowtide_double(c, a);
+		return;
+	}
+	if (c->probe.step >= LOWTIDE_CALLING) {
+		lowtide_listen(c, a);
 		return;
 	}
 	if (a->prior_delivered < c->probe.mark)

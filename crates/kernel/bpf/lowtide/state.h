@@ -10,12 +10,13 @@
 #define LOWTIDE_LEAST 8                    // samples of a round that a receiver keeps, a quarter of those it takes
 
 enum lowtide_state { LOWTIDE_START, LOWTIDE_LAW, LOWTIDE_DRAIN, LOWTIDE_FLOOR, LOWTIDE_PROBE };
-enum lowtide_step { LOWTIDE_GROWING, LOWTIDE_JUDGING, LOWTIDE_FILLING, LOWTIDE_MEASURING };
+enum lowtide_step { LOWTIDE_GROWING, LOWTIDE_JUDGING, LOWTIDE_FILLING, LOWTIDE_MEASURING, LOWTIDE_CALLING, LOWTIDE_LISTENING };
 
 // What the visit to the floor has found.
 struct lowtide_floor {
 	u64 relapse_until, left_at, mark, hold_until;
 	u64 doubt_at;                      // a floor that is uneven but has no queue is left from then on
+	u64 listen_from, listen_again;     // the line is not listened to before, and after the next train in vain not for so long
 	u64 arrived;                       // acknowledged since nothing was under way
 	u64 noise;                         // by how much whole pairs differ that nobody delays
 	u64 least, most, queues[LOWTIDE_QUEUES], random;

@@ -67,6 +67,19 @@ impl Bunches {
         }
     }
 
+    /// Forgets what was before: a train comes back.
+    pub fn begin(&mut self, now: u64) {
+        *self = Bunches { since: now, last: now, first: true, ..Bunches::default() };
+    }
+
+    /// Whether the line sends in bunches, by what has been seen since `begin` even if its window is not over.
+    pub fn conclude(&mut self, now: u64) -> bool {
+        if self.first {
+            self.part = if self.often(now) { (self.fallen << 8) / (now - self.since).max(1) } else { 0 };
+        }
+        self.many()
+    }
+
     fn often(&self, now: u64) -> bool {
         (self.teeth + u64::from(self.falling)) * TURN_MOST >= now - self.since
     }

@@ -22,6 +22,14 @@ const ALIKE: u32 = 8;
 /// A floor that is uneven, but where no queue is seen, is left after this long.
 const DOUBT: u64 = 20_000_000;
 
+/// After a train that met no bunches the next one waits so long, and then twice as long each time: what trains cost others goes down with
+/// their number.
+const LISTEN_AGAIN: u64 = 4_000_000;
+const LISTEN_LATEST: u64 = 128_000_000;
+/// Of 32 samples so many differ from the one before: a queue that others fill stands for several of them, while waits for a channel are
+/// independent. With 1 to 5 other stations 31 · 2 p (1 − p) = 16 to 9 are expected, where p = n / (n + 1) of the samples have to wait.
+const CHANGES: u32 = 8;
+
 /// By how much pairs differ on an empty line before that has been seen: network cards hold interrupts back by up to 125 µs at either end
 /// (Intel's drivers: at most 8000 a second), mostly less.
 const NOISE: u64 = 200;
@@ -43,6 +51,9 @@ pub struct Floor {
     hold_until: u64,
     /// A floor that is uneven but has no queue is left from then on.
     doubt_at: u64,
+    /// The line is not listened to before, and after the next train in vain not for so long.
+    listen_from: u64,
+    listen_again: u64,
     /// The visit was left so.
     doubted: bool,
     /// The path's own noise makes the floor uneven.
@@ -74,6 +85,8 @@ impl Floor {
             mark: 0,
             hold_until: 0,
             doubt_at: 0,
+            listen_from: 0,
+            listen_again: LISTEN_AGAIN,
             doubted: false,
             noisy: false,
             noise: NOISE,
@@ -92,6 +105,7 @@ impl Floor {
     /// LAW has lasted until a drain. If the floor had been uneven all the same, that was the path's own noise.
     pub fn nobody_came(&mut self) {
         self.noisy |= self.doubted;
+        self.listen_again = LISTEN_AGAIN;
     }
 
     /// The probe after this visit found all of the line, so that nobody has delayed these pairs; the first may have met our own queue. Of
@@ -100,6 +114,23 @@ impl Floor {
         let count = (self.pairs as usize).saturating_sub(1).min(self.queues.len());
         let differences = self.queues[..count].windows(2).map(|pair| pair[0].abs_diff(pair[1]).min(NOISE_MOST));
         self.noise = (8 * self.noise + 4 * differences.sum::<u64>()) / (8 + count.saturating_sub(1) as u64);
+    }
+
+    /// Whether samples come and go as they do where a station waits for its channel, and nothing speaks against a train.
+    fn may_listen(&self, now: u64) -> bool {
+        let changes = (self.busy ^ (self.busy >> 1)) & (u32::MAX >> 1);
+        self.samples >= 32 && now >= self.listen_from && changes.count_ones() >= CHANGES
+    }
+
+    /// A loss or a mark: a line that makes a station wait does neither, so that somebody fills a queue, and a train would cost him one.
+    pub fn refuse_to_listen(&mut self, now: u64) {
+        self.listen_from = self.listen_from.max(now + LISTEN_LATEST);
+    }
+
+    /// The line was listened to in vain.
+    pub fn heard_nothing(&mut self, now: u64) {
+        self.listen_from = self.listen_from.max(now + self.listen_again);
+        self.listen_again = (2 * self.listen_again).min(LISTEN_LATEST);
     }
 
     /// Whether `ack` completes a pair. After a loss segments travel alone and wait less.
@@ -185,7 +216,7 @@ impl Lowtide {
         floor.busy = (floor.busy << 1) | u32::from(busy);
         floor.uneven = (floor.uneven << 1) | u32::from(uneven);
         floor.samples = floor.samples.saturating_add(1);
-        self.leave_floor();
+        self.leave_floor(ack);
     }
 
     /// How much even samples may differ; none where the path's noise hides a packet's time.
@@ -194,7 +225,7 @@ impl Lowtide {
         (within * 2 < self.signals.serialisation && !self.floor.noisy && self.has(Part::EvenFloor)).then_some(within)
     }
 
-    fn leave_floor(&mut self) {
+    fn leave_floor(&mut self, ack: &Ack) {
         let (s, floor) = (&self.signals, &self.floor);
         let precise = self.even().is_some();
         let wanted = if precise && floor.met { 32 } else { SAMPLES << floor.level.min(3) };
@@ -207,6 +238,9 @@ impl Lowtide {
         let free = (enough(wanted) && of_recent(floor.uneven) <= tolerated) || (enough(SAMPLES << floor.level.min(3)) && friend);
         let doubt = enough(wanted) && s.now >= floor.doubt_at && of_recent(floor.busy) <= wanted / 8;
         if !(first_visit || nobody || free || doubt) {
+            if !s.receiver && floor.may_listen(s.now) && self.has(Part::Listen) {
+                self.begin_listening(ack);
+            }
             return;
         }
         self.validated(friend);

@@ -75,6 +75,9 @@ impl Lowtide {
         let may_yield = s.now > self.no_alarm_before;
         // CoDel holds the queue at 5 ms, below the alarm: there a mark is the sign, or a loss with more queue than we make.
         let managed = seen.marked || (seen.lost > 0 && s.queue * 2 > s.knee * 3);
+        if managed {
+            self.floor.refuse_to_listen(s.now);
+        }
         if managed && may_yield && self.parts.has(Part::LossAlarm) {
             self.yield_line(ack, false);
         } else if may_yield && self.wants_to_validate(&seen) {

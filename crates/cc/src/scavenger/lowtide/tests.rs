@@ -144,6 +144,82 @@ fn an_uneven_floor_without_a_queue_is_not_left_for_long() {
     assert!(path.now > began + 19_900_000, "{}", path.now - began);
 }
 
+/// Answers a train of the floor's whose segments come back after `delay(ms)` in µs, ten acknowledgements a round trip of 50 ms.
+fn echo(path: &mut Path, delay: impl Fn(u64) -> u64) {
+    let until = path.now + 1_000_000;
+    while path.cc.state == State::Probe && path.now < until {
+        let rtt = BASE + delay(path.now / 1000);
+        path.now += 5_000;
+        path.delivered += 2 * MSS;
+        let ack = Ack {
+            now: Time::from_nanos(path.now * 1000),
+            acked: 2 * MSS,
+            in_flight: 20 * MSS,
+            rtt: Some(Span::from_micros(rtt)),
+            srtt: Span::from_micros(BASE),
+            delivered: path.delivered,
+            prior_delivered: path.delivered.saturating_sub(20 * MSS),
+            cwnd_limited: true,
+            ..Ack::default()
+        };
+        path.cc.on_ack(&ack);
+        if path.cc.window > 30 * MSS {
+            return;
+        }
+    }
+}
+
+/// At the floor until it is left, by pairs that are delayed so, in turn, for at most so many seconds. It was entered at a low rate, so that no
+/// delay is a slower line's.
+fn wait_at_floor(path: &mut Path, seconds: u64, delays: &[u64]) -> u64 {
+    path.cc.floor.left_at = 300_000;
+    let (began, mut n) = (path.now, 0);
+    while path.cc.state == State::Floor && path.now < began + seconds * 1_000_000 {
+        path.rounds(1, delays[n % delays.len()]);
+        n += 1;
+    }
+    path.now - began
+}
+
+/// A station whose pairs wait for one, two or three turns of another, or not at all: that is no queue, and a train shows it.
+#[test]
+fn a_floor_whose_pairs_come_and_go_is_listened_to_and_left_where_the_line_sends_in_bunches() {
+    let mut path = Path::settled();
+    path.rounds(1, 9_000);
+    let waited = wait_at_floor(&mut path, 60, &[0, 8_000, 4_000, 0, 12_000, 0, 4_000]);
+    assert!(waited < 4_000_000, "{waited}");
+    assert!(path.cc.window <= 30 * MSS, "a train disturbs nobody: {}", path.cc.window / MSS);
+    echo(&mut path, |ms| 12_000 - ms % 12 * 1_000);
+    assert_eq!(path.cc.state, State::Probe);
+    assert!(path.cc.window > 30 * MSS, "{}", path.cc.window / MSS);
+}
+
+#[test]
+fn a_train_that_meets_no_bunches_is_a_relapse_and_the_next_waits_twice_as_long_each_time() {
+    let mut path = Path::settled();
+    path.rounds(1, 9_000);
+    let delays = [0, 8_000, 4_000, 0, 12_000, 0, 4_000];
+    wait_at_floor(&mut path, 60, &delays);
+    echo(&mut path, |ms| ms % 300 * 20);
+    assert_eq!(path.cc.state, State::Floor);
+    let again = wait_at_floor(&mut path, 60, &delays);
+    assert!((3_700_000..5_000_000).contains(&again), "{again}");
+    echo(&mut path, |ms| ms % 300 * 20);
+    let third = wait_at_floor(&mut path, 60, &delays);
+    assert!((7_700_000..9_000_000).contains(&third), "{third}");
+}
+
+/// CUBIC's queue in a small buffer is empty for seconds, and stands for seconds.
+#[test]
+fn a_queue_that_stands_and_falls_slowly_is_not_listened_to() {
+    let mut path = Path::settled();
+    path.rounds(1, 9_000);
+    let mut delays = [0; 12];
+    delays[4..].fill(12_000);
+    let waited = wait_at_floor(&mut path, 60, &delays);
+    assert!(waited >= 60_000_000 && path.cc.state == State::Floor, "{waited}");
+}
+
 /// Hosts hold packets back by a tenth of a millisecond here and there: that is nobody on the line.
 #[test]
 fn a_floor_as_uneven_as_hosts_are_is_left_at_once() {
