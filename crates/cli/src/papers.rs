@@ -7,12 +7,15 @@ mod experiment;
 mod figure;
 mod fragile;
 mod jobs;
+mod judged;
+mod judging;
 mod lab;
 mod lessons;
 mod measure;
 mod metrics;
 mod outcome;
 mod page;
+mod point;
 mod points;
 mod progress;
 mod record;
@@ -171,7 +174,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 /// All that there is, read and judged; says so, for it takes its time, and how much of it is another build's.
 fn judged<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<Outcome<'a>>> {
     eprintln!("reading the results, judging the claims");
-    let outcomes = outcome::all(folders, experiments)?;
+    let outcomes = judging::all(folders, experiments)?;
     let stale: usize = outcomes.iter().map(|o| o.stale).sum();
     if stale > 0 {
         eprintln!("{stale} of the runs are of another build of lowtide; `lowtide papers run` makes them anew");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::points::{Point, Profile};
+use super::point::{Point, Profile};
 use super::rule::compile::VARIANT;
 
 /// The axes of the figure or of one of its panels.

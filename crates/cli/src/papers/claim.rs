@@ -4,7 +4,7 @@
 use anyhow::Result;
 use serde::{Deserialize, Deserializer};
 
-use super::points::Profile;
+use super::point::Profile;
 use super::rule::{Expr, Line, parse};
 
 /// Lines of which each must hold.

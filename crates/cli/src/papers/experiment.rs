@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::axes::{self, Axes};
 use super::claim::{Claim, Population};
 use super::metrics::Metric;
-use super::points::{Extent, Profile};
+use super::point::{Extent, Profile};
 use super::rule::compile::{self, Names, Scope, VARIANT};
 
 /// Without its ending, the name of the file that holds what a paper concludes.

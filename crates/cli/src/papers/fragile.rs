@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::Folders;
 use super::claim::Claim;
 use super::experiment::Experiment;
-use super::outcome::Outcome;
+use super::judged::Judged;
 use super::points::{Extent, Point, Profile};
-use super::verdict::Judged;
 
 /// How a rerun differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,9 +161,16 @@ fn rule_of(claim: &Claim) -> String {
 
 impl Kept {
     /// What was said of a claim with this rule, these points and this verdict.
-    pub fn of(&self, outcome: &Outcome, claim: &Claim, profile: Profile, judged: &Judged) -> Option<Fragility> {
-        let kept = self.0.get(&format!("{}#{}", outcome.experiment.id, claim.id))?.get(profile.key())?;
-        let same = kept.rule == rule_of(claim) && kept.here == judged.word() && Some(kept.extent.as_str()) == outcome.extent.map(word_of);
+    pub fn of(
+        &self,
+        experiment: &Experiment,
+        extent: Option<Extent>,
+        claim: &Claim,
+        profile: Profile,
+        judged: &Judged,
+    ) -> Option<Fragility> {
+        let kept = self.0.get(&format!("{}#{}", experiment.id, claim.id))?.get(profile.key())?;
+        let same = kept.rule == rule_of(claim) && kept.here == judged.word() && Some(kept.extent.as_str()) == extent.map(word_of);
         same.then(|| kept.clone())
     }
 }

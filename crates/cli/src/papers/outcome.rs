@@ -9,14 +9,16 @@ use lowtide_scenario::{Series, Summary};
 use super::claim::Claim;
 use super::experiment::Experiment;
 use super::fragile::{Change, Fragility};
-use super::lab::{self, Laboratory};
+use super::jobs;
+use super::judged::{Judged, Seen, State};
+use super::lab::Laboratory;
 use super::measure::{self, Values};
 use super::metrics::kept::Kept;
 use super::metrics::made;
 use super::metrics::tracks::Tracks;
-use super::points::{Extent, Point, Profile};
-use super::verdict::{self, Judge, Judged, State};
-use super::{Folders, jobs};
+use super::points::{Extent, Point, Profile, value_of};
+use super::rule::Value;
+use super::rule::compile::VARIANT;
 
 /// A point with what was measured there.
 pub struct Measured {
@@ -70,27 +72,6 @@ pub struct Outcome<'a> {
     pub lab: Laboratory,
 }
 
-/// Reads and judges all that there is: of each experiment the full run, or else the quick one.
-///
-/// # Errors
-/// A claim that cannot be decided, or a result that cannot be read.
-pub fn all<'a>(folders: &Folders, experiments: &'a [Experiment]) -> Result<Vec<Outcome<'a>>> {
-    let laboratory = lab::Kept::read(folders)?;
-    let read = |e: &'a Experiment| {
-        let extent = extent_of(&folders.out, e)?;
-        let of_this_build =
-            |extent| Ok::<_, anyhow::Error>(jobs::of(&folders.out, e, extent, Change::None)?.iter().filter(|j| !j.is_current()).count());
-        let stale = extent.map_or(Ok(0), of_this_build)?;
-        let outcome = measured(&folders.out, e, extent, Change::None)?;
-        Ok(Outcome { stale, lab: laboratory.of(e), ..outcome })
-    };
-    let mut outcomes = experiments.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let fragile = super::fragile::read(folders)?;
-    let verdicts = outcomes.iter().map(|o| judge(o, &outcomes, &fragile)).collect::<Result<Vec<_>>>()?;
-    outcomes.iter_mut().zip(verdicts).for_each(|(outcome, verdicts)| outcome.verdicts = verdicts);
-    Ok(outcomes)
-}
-
 /// What the runs of `extent` below `out` measured, not judged yet.
 ///
 /// # Errors
@@ -106,11 +87,15 @@ pub fn measured<'a>(out: &Path, experiment: &'a Experiment, extent: Option<Exten
 /// As [`measured`].
 pub fn measured_at<'a>(out: &Path, experiment: &'a Experiment, extent: Option<Extent>, points: Vec<Point>) -> Result<Outcome<'a>> {
     let measured = read_back(out, experiment, points)?;
-    let index = verdict::index(experiment, &measured);
+    let index = index(experiment, &measured);
     Ok(Outcome { experiment, extent, measured, index, verdicts: Vec::new(), stale: 0, lab: Laboratory::default() })
 }
 
-fn extent_of(out: &Path, experiment: &Experiment) -> Result<Option<Extent>> {
+/// Which of an experiment's runs are all done: the full ones, or else the quick ones.
+///
+/// # Errors
+/// As [`measured`].
+pub fn extent_of(out: &Path, experiment: &Experiment) -> Result<Option<Extent>> {
     for extent in [Extent::Full, Extent::Quick] {
         if jobs::of(out, experiment, extent, Change::None)?.iter().all(jobs::Job::is_done) {
             return Ok(Some(extent));
@@ -140,21 +125,28 @@ fn read_back(out: &Path, experiment: &Experiment, points: Vec<Point>) -> Result<
     points.into_iter().map(read).collect()
 }
 
-fn judge<'a>(outcome: &Outcome<'a>, all: &[Outcome<'a>], fragile: &super::fragile::Kept) -> Result<Vec<Verdict<'a>>> {
-    let experiment = outcome.experiment;
-    let judge = Judge::new(experiment.paper(), all);
-    let verdict = |claim: &'a Claim| {
-        let named = |e: anyhow::Error| e.context(format!("{}#{}", experiment.id, claim.id));
-        let profiles = || Profile::ALL.into_iter().filter(|p| experiment.column(*p).is_some());
-        let columns = profiles().map(|p| Ok((p, judge.judge(outcome, claim, p)?))).collect::<Result<Vec<_>>>().map_err(named)?;
-        let restated = profiles().filter_map(|p| Some(judge.restated(outcome, claim, p)?.map(|j| (p, j))));
-        let restated = restated.collect::<Result<Vec<_>>>().map_err(named)?;
-        let shown = profiles().flat_map(|p| claim.explained.of(p).into_iter().flat_map(move |e| e.shown.iter().map(move |s| (p, s))));
-        let shown = shown.map(|(p, s)| (p, s.text.clone(), judge.show(experiment, &s.expr, p))).collect();
-        let fragile = columns.iter().filter_map(|(p, judged)| Some((*p, fragile.of(outcome, claim, *p, judged)?))).collect();
-        Ok(Verdict { claim, columns, restated, shown, fragile })
+/// Where a point lies in its experiment: by column or companion, and by its place in each sweep.
+pub fn key(profile: Option<Profile>, companion: Option<&str>, places: impl Iterator<Item = Value>) -> String {
+    let mut key = companion.map_or_else(|| profile.map_or("", Profile::key).to_owned(), |name| format!("beside {name}"));
+    for place in places {
+        key.push('|');
+        key.push_str(&match place {
+            Value::Number(n) => format!("{n:.9}"),
+            Value::Word(word) => word,
+        });
+    }
+    key
+}
+
+/// Where each of an experiment's points lies.
+pub fn index(experiment: &Experiment, points: &[Measured]) -> HashMap<String, usize> {
+    let names = experiment.names();
+    let place = |(n, m): (usize, &Measured)| {
+        let at = |sweep: &String| m.point.at.iter().find(|(name, _)| name == sweep && (m.point.companion.is_none() || name != VARIANT));
+        let places = names.sweeps.iter().filter_map(|(sweep, _)| at(sweep)).map(|(_, value)| value_of(value));
+        (key(m.point.profile, m.point.companion.as_deref(), places), n)
     };
-    experiment.claims.iter().map(verdict).collect()
+    points.iter().enumerate().map(place).collect()
 }
 
 impl Verdict<'_> {
@@ -202,7 +194,7 @@ impl Outcome<'_> {
     pub fn json(&self) -> impl Iterator<Item = serde_json::Value> {
         self.verdicts.iter().map(|v| {
             let lines = |judged: &Judged| {
-                let line = |seen: &verdict::Seen| {
+                let line = |seen: &Seen| {
                     let at: Vec<String> = seen.decided.worst.place.iter().map(|(k, v)| format!("{k}={v}")).collect();
                     serde_json::json!({
                         "rule": seen.text, "holds": seen.decided.holds, "points": seen.decided.asked, "failed": seen.decided.failed,

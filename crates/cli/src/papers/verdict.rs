@@ -4,47 +4,19 @@
 pub mod deciding;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, anyhow, bail};
 
 use super::claim::{Claim, Population, Rule};
 use super::experiment::Experiment;
+pub use super::judged::{Judged, Seen, State};
 use super::measure::Values;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, key};
 use super::points::{Extent, Profile};
 use super::rule::compile::{self, Compiled, Metric, Names, Scope, VARIANT};
-use super::rule::eval::{self, Data, Decided, Place};
+use super::rule::eval::{self, Data, Place};
 use super::rule::{Value, stats};
-
-/// What became of a claim in a column.
-#[derive(Clone, Debug, PartialEq)]
-pub enum State {
-    Met,
-    NotMet,
-    /// Why it is neither.
-    Undecided(String),
-}
-
-/// A verdict with what it rests on.
-#[derive(Clone, Debug)]
-pub struct Judged {
-    pub state: State,
-    /// Each line of the rule.
-    pub lines: Vec<Seen>,
-    /// Runs a point at most, and how many seeds contradict the rule or its strict form.
-    pub seeds: usize,
-    pub contradict: usize,
-}
-
-/// A line as it was found.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub text: String,
-    pub decided: Decided,
-    /// The least and the most of the measured side over the seeds, at the point shown.
-    pub spread: Option<(f64, f64)>,
-}
 
 /// All experiments of one paper with what was measured, and the names that its rules may use.
 pub struct Judge<'a> {
@@ -68,19 +40,6 @@ struct Seeing<'a> {
     judge: &'a Judge<'a>,
     profile: Profile,
     view: View,
-}
-
-/// Where a point lies in its experiment: by column or companion, and by its place in each sweep.
-pub fn key(profile: Option<Profile>, companion: Option<&str>, places: impl Iterator<Item = Value>) -> String {
-    let mut key = companion.map_or_else(|| profile.map_or("", Profile::key).to_owned(), |name| format!("beside {name}"));
-    for place in places {
-        key.push('|');
-        key.push_str(&match place {
-            Value::Number(n) => format!("{n:.9}"),
-            Value::Word(word) => word,
-        });
-    }
-    key
 }
 
 impl<'a> Judge<'a> {
@@ -214,26 +173,4 @@ fn printed(experiment: &Experiment, metric: &Metric, place: &Place) -> Result<f6
     let nth = sweep.values.iter().position(|v| at.is_some_and(|at| at.is(&super::points::value_of(v))));
     let value = values.zip(nth).and_then(|(values, n)| values.get(n).copied());
     value.ok_or_else(|| anyhow!("{}: nothing is printed of `{}` there", experiment.id, metric.name))
-}
-
-/// Where each of an experiment's points lies.
-pub fn index(experiment: &Experiment, points: &[super::outcome::Measured]) -> HashMap<String, usize> {
-    let names = experiment.names();
-    let place = |(n, m): (usize, &super::outcome::Measured)| {
-        let at = |sweep: &String| m.point.at.iter().find(|(name, _)| name == sweep && (m.point.companion.is_none() || name != VARIANT));
-        let places = names.sweeps.iter().filter_map(|(sweep, _)| at(sweep)).map(|(_, value)| super::points::value_of(value));
-        (key(m.point.profile, m.point.companion.as_deref(), places), n)
-    };
-    points.iter().enumerate().map(place).collect()
-}
-
-impl Judged {
-    /// In a word or two.
-    pub fn word(&self) -> &str {
-        match &self.state {
-            State::Met => "met",
-            State::NotMet => "not met",
-            State::Undecided(_) => "undecided",
-        }
-    }
 }

@@ -107,7 +107,7 @@ impl<'a> Reruns<'a> {
         for claim in &outcome.experiment.claims {
             for profile in [Profile::Described, Profile::Run] {
                 let judged = judge.judge(outcome, claim, profile).with_context(|| claim.id.clone())?;
-                let is_kept = || kept.of(outcome, claim, profile, &judged).is_some_and(|f| f.is_whole());
+                let is_kept = || kept.of(outcome.experiment, outcome.extent, claim, profile, &judged).is_some_and(|f| f.is_whole());
                 if matches!(judged.state, State::Undecided(_)) || self.how.left && is_kept() {
                     continue;
                 }
