@@ -114,7 +114,7 @@ pub fn run_watched(
         Some(bottleneck(name, world.stages[at].link.as_ref()?, capacities[at]?, end.since(from)))
     };
     let bottlenecks: Vec<_> = layout.bottlenecks.iter().filter_map(of_link).collect();
-    // Of the links on its way the slowest; its own, if it has one, is no bottleneck that it shares. Of no link its share is nothing.
+    // Capacity: the slowest shared link on the path, without the access link; with none, share is 0.
     let capacity = |flow: usize| {
         let links = layout.paths[flow].there.iter().filter_map(|&stage| capacities[usize::from(stage)]);
         links.map(Rate::bps).min().map_or(f64::INFINITY, |bps| bps as f64)
