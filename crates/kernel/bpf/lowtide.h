@@ -113,7 +113,7 @@ INLINE u64 lowtide_pacing_rate(const struct lowtide *c)
 
 	if (NOW_IS(c->state) == LOWTIDE_FLOOR)
 		return 0;
-	return lowtide_rate_of(c->window, s->base ? s->base + s->queue : s->srtt) * 8 / 100 * percent / 8;
+	return lowtide_rate_of(c->window, s->base ? lowtide_round_trip(s) + s->queue : s->srtt) * 8 / 100 * percent / 8;
 }
 
 // Growth by doubling needs two segments for one that arrived.

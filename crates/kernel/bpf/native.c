@@ -126,7 +126,10 @@ void lowtide_rx_set_flow_window(struct rx *f, u32 bytes) { f->flow_window = byte
 struct way_back *lowtide_way_back_new(void) { return calloc(1, sizeof(struct way_back)); }
 void lowtide_way_back_free(struct way_back *w) { free(w); }
 u64 lowtide_way_back_queue(struct way_back *w, u64 now, u64 rtt, u64 there) { return way_back_queue(w, now, rtt, there); }
-u64 lowtide_way_back_of_others(struct way_back *w, u64 now, u8 floor, u64 srtt) { return way_back_of_others(w, now, floor, srtt); }
+u64 lowtide_way_back_of_others(struct way_back *w, u64 now, u8 floor, u64 srtt, u8 doubts)
+{
+	return way_back_of_others(w, now, floor, srtt, doubts);
+}
 u64 lowtide_way_back_since(u64 now, u32 tsval) { return way_back_since(now, tsval); }
 
 // Sizes and places that src/wire.rs must agree with.

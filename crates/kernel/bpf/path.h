@@ -124,14 +124,14 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	flows_count(&p->flows, &f->epoch, p->srtt, now);
 	a.rtt = r->rtt;
 	p->srtt = path_risen(p, r->paused);
+	step = control_edge_step(algorithm, &p->control) > 0;
 	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
 		if (config->way_back)
-			a.rtt -= way_back_take(&p->way_back, now, r->rtt, r->there, control_window(algorithm, &p->control), p->mss, p->srtt);
+			a.rtt -= way_back_take(&p->way_back, now, r->rtt, r->there, control_window(algorithm, &p->control), p->mss, p->srtt, step);
 	}
 	a.now = now;
 	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);
-	step = control_edge_step(algorithm, &p->control);
 	a.lost = step && r->lost ? a.acked : 0;
 	a.ce = r->ce ? a.acked : 0;
 	a.srtt = p->srtt;

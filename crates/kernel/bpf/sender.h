@@ -223,7 +223,7 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
 	if (config->way_back && is_less_u64(t->rtt, CONTROL_NONE))
-		delay -= way_back_take(&p->way_back, t->now, t->rtt, t->there, control_window(algorithm, &p->control), p->mss, p->srtt);
+		delay -= way_back_take(&p->way_back, t->now, t->rtt, t->there, control_window(algorithm, &p->control), p->mss, p->srtt, 0);
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
 	a.rtt = delay | (tx_is_sample(p, algorithm, f, t, delay) - 1); // All ones: CONTROL_NONE.

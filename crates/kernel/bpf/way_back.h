@@ -127,12 +127,14 @@ INLINE u64 way_back_queue(struct way_back *w, u64 now, u64 rtt, u64 there)
 }
 
 // Of the queue of the last sample what others made; `floor`: 1 if with the window that the path has now its acknowledgements make none. A queue that
-// empties when the flow stands back was that of its own acknowledgements, on a way back too narrow for them: that counts.
-INLINE u64 way_back_of_others(struct way_back *w, u64 now, u64 floor, u64 srtt)
+// empties when the flow stands back was that of its own acknowledgements, on a way back too narrow for them: that counts. `doubts`: 1 where the
+// control stands back from others only, not by the clock: each queue counts until a floor has shown that it stays.
+INLINE u64 way_back_of_others(struct way_back *w, u64 now, u64 floor, u64 srtt, u64 doubts)
 {
 	u64 begins = floor & (1 - w->stands), ends, known;
 
 	w->mean += (w->queue >> 3) - (w->mean >> 3);
+	w->ours |= doubts & is_less_u63(w->mean, WAY_BACK_DRIFT_NS + 1);
 	w->until += (now + WAY_BACK_STOOD_RTTS * srtt - w->until) & (0 - begins);
 	w->before += (w->mean - w->before) & (0 - begins);
 	w->least = lesser_u64(w->least | (0 - begins), w->queue | (floor - 1));
@@ -146,13 +148,13 @@ INLINE u64 way_back_of_others(struct way_back *w, u64 now, u64 floor, u64 srtt)
 	return w->queue;
 }
 
-// A sample of a path whose control holds `window` bytes: what it is told less.
-INLINE u64 way_back_take(struct way_back *w, u64 now, u64 rtt, u64 there, u64 window, u64 mss, u64 srtt)
+// A sample of a path whose control holds `window` bytes: what it is told less; `doubts` as above.
+INLINE u64 way_back_take(struct way_back *w, u64 now, u64 rtt, u64 there, u64 window, u64 mss, u64 srtt, u64 doubts)
 {
 	u64 floor = is_less_u63(window, PATH_FLOOR_SEGMENTS * mss + 1), queue;
 
 	way_back_queue(w, now, rtt, there);
-	queue = way_back_of_others(w, now, floor, srtt);
+	queue = way_back_of_others(w, now, floor, srtt, doubts);
 	w->behind = path_followed(w->behind, queue);
 	return queue;
 }

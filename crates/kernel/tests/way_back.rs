@@ -21,7 +21,7 @@ fn ten_thousand_random_lives_agree_sample_by_sample() {
         let (mut offset, other): (u32, u32) = (rng.random(), rng.random());
         let (mut now, mut there, mut back) = (BOOTED, 0u64, 0u64);
         let mut floor = SmallRng::seed_from_u64(!seed);
-        let mut at_the_floor = false;
+        let (mut at_the_floor, doubts) = (false, seed % 2 == 1);
         for _ in 0..400 {
             now += [MS / 2, 20 * MS, 3_000 * MS][rng.random_range(0..3)] * rng.random_range(1..8);
             match rng.random_range(0..200) {
@@ -46,8 +46,8 @@ fn ten_thousand_random_lives_agree_sample_by_sample() {
             assert_eq!(queue, reference.queue(at, Span::from_nanos(rtt), known.then_some(there)).nanos(), "seed {seed}");
             assert!(queue < rtt);
             at_the_floor ^= floor.random_range(0..10) == 0;
-            let of_others = kernel.of_others(now, at_the_floor, rtt);
-            let theirs = reference.of_others(at, Span::from_nanos(queue), at_the_floor, Span::from_nanos(rtt));
+            let of_others = kernel.of_others(now, at_the_floor, rtt, doubts);
+            let theirs = reference.of_others(at, Span::from_nanos(queue), at_the_floor, Span::from_nanos(rtt), doubts);
             assert_eq!(of_others, theirs.nanos(), "seed {seed}");
             ours += u64::from(of_others < queue);
             left_out += u64::from(queue > 0);

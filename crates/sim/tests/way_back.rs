@@ -38,17 +38,31 @@ fn a_queue_on_the_way_up_does_not_starve_a_download() {
     assert!(as_published < 0.01, "the paper's receiver measures round trips: {as_published}");
 }
 
+/// Our own control holds a queue of milliseconds, so that the bunches cost it more. By round trips it kept 0.03 Mbit/s beside CUBIC and 0.12 beside
+/// ours, two segments a round trip.
+#[test]
+fn a_queue_on_the_way_up_does_not_starve_a_download_by_our_own_control() {
+    for (others, least) in [(CUBIC_UP, 0.05), (CUBIC_UP_LATER, 0.05), (OUR_UP, 0.03)] {
+        for target in ["lowtide", "lowtide:kernel"] {
+            let share = run(target, others, 300).flows[0].share;
+            assert!(share > least, "{target} takes {share} of the line beside{others}");
+        }
+    }
+}
+
 /// The acknowledgements of 20 Mbit/s need 0.41 Mbit/s here. Where there is less they fill the way up, everybody's, and no queue would tell on
 /// the way down.
 #[test]
 fn a_download_whose_own_acknowledgements_fill_the_way_up_yields_to_that() {
     for up_mbps in [0.4, 0.2] {
-        for target in ["ledbat_pp-enhanced-burst", "ledbat_pp-enhanced-burst:kernel"] {
+        for target in ["ledbat_pp-enhanced-burst", "ledbat_pp-enhanced-burst:kernel", "lowtide", "lowtide:kernel"] {
             let summary = run_on(up_mbps, target, "", 300);
             let up = summary.bottlenecks.iter().find(|b| b.name == "reverse").expect("there is a way up");
             let (mean, used) = (up.queue_delay_ms.mean, up.utilisation);
             assert!(mean < 60.0, "{target}: {mean} ms of acknowledgements wait on {up_mbps} Mbit/s");
-            assert!(used > 0.7, "{target}: {used} of {up_mbps} Mbit/s in use");
+            // Two segments a round trip are more acknowledgements than 0.2 Mbit/s carry without a queue: our own control stays below that.
+            let least = if target.starts_with("lowtide") { 0.4 } else { 0.7 };
+            assert!(used > least, "{target}: {used} of {up_mbps} Mbit/s in use");
         }
     }
 }
@@ -56,7 +70,7 @@ fn a_download_whose_own_acknowledgements_fill_the_way_up_yields_to_that() {
 #[test]
 fn beside_a_download_that_fills_the_way_down_it_yields_whatever_is_on_the_way_up() {
     for up in ["", CUBIC_UP, CUBIC_UP_LATER, OUR_UP] {
-        for target in ["ledbat_pp-enhanced-burst", "ledbat_pp-burst", "ledbat_pp-enhanced-burst:kernel"] {
+        for target in ["ledbat_pp-enhanced-burst", "ledbat_pp-burst", "ledbat_pp-enhanced-burst:kernel", "lowtide"] {
             let share = run(target, &format!("{CUBIC_DOWN}{up}"), 300).flows[0].share;
             assert!(share < 0.02, "{target} takes {share} beside CUBIC and{up}");
         }

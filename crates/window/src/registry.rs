@@ -30,7 +30,7 @@ pub static PROFILES: [Profile; 5] = [
     Profile { name: "ledbat_pp-burst", number: 1, enhanced: false, burst: 3, way_back: true, report_ns: 200_000 },
     Profile { name: "ledbat_pp-enhanced", number: 1, enhanced: true, burst: 0, way_back: false, report_ns: 0 },
     Profile { name: "ledbat_pp", number: 1, enhanced: false, burst: 0, way_back: false, report_ns: 0 },
-    Profile { name: "lowtide", number: 5, enhanced: false, burst: 0, way_back: false, report_ns: 0 },
+    Profile { name: "lowtide", number: 5, enhanced: false, burst: 0, way_back: true, report_ns: 0 },
 ];
 
 /// Those that only a sender has: they steer by what a receiver does not see, or down to less than a window can say.

@@ -16,7 +16,7 @@ unsafe extern "C" {
     fn lowtide_way_back_new() -> *mut Raw;
     fn lowtide_way_back_free(way_back: *mut Raw);
     fn lowtide_way_back_queue(way_back: *mut Raw, now: u64, rtt: u64, there: u64) -> u64;
-    fn lowtide_way_back_of_others(way_back: *mut Raw, now: u64, floor: u8, srtt: u64) -> u64;
+    fn lowtide_way_back_of_others(way_back: *mut Raw, now: u64, floor: u8, srtt: u64, doubts: u8) -> u64;
     fn lowtide_way_back_since(now: u64, tsval: u32) -> u64;
 }
 
@@ -40,10 +40,11 @@ impl WayBack {
         unsafe { lowtide_way_back_queue(self.0.as_ptr(), now, rtt, there) }
     }
 
-    /// Of the queue of the last sample what others made; `floor`: with the window that the path has its acknowledgements make none.
-    pub fn of_others(&mut self, now: u64, floor: bool, srtt: u64) -> u64 {
+    /// Of the queue of the last sample what others made; `floor`: with the window that the path has its acknowledgements make none; `doubts`: each queue
+    /// counts until a floor has shown that it stays.
+    pub fn of_others(&mut self, now: u64, floor: bool, srtt: u64, doubts: bool) -> u64 {
         // SAFETY: see `Send`.
-        unsafe { lowtide_way_back_of_others(self.0.as_ptr(), now, u8::from(floor), srtt) }
+        unsafe { lowtide_way_back_of_others(self.0.as_ptr(), now, u8::from(floor), srtt, u8::from(doubts)) }
     }
 }
 

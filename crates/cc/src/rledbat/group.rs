@@ -157,10 +157,10 @@ impl Group {
 
     fn queue_on_the_way_back(&mut self, now: Time, rtt: Span, there: Option<i64>) -> Span {
         let at_the_floor = self.control.cwnd() <= FLOOR_SEGMENTS * self.mss;
-        let srtt = self.srtt;
+        let (srtt, doubts) = (self.srtt, self.control.edge_step().is_some());
         self.way_back.as_mut().map_or(Span::ZERO, |way_back| {
             let queue = way_back.queue(now, rtt, there);
-            way_back.of_others(now, queue, at_the_floor, srtt)
+            way_back.of_others(now, queue, at_the_floor, srtt, doubts)
         })
     }
 

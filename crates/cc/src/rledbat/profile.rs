@@ -53,7 +53,7 @@ pub static PROFILES: [Profile; 6] = [
         interval: TOGETHER,
         way_back: true,
     },
-    Profile { name: "lowtide", control: "lowtide", preset: "receiver = true", rtt: RttRule::Edge, interval: Span::ZERO, way_back: false },
+    Profile { name: "lowtide", control: "lowtide", preset: "receiver = true", rtt: RttRule::Edge, interval: Span::ZERO, way_back: true },
     Profile {
         name: "rledbat-fig2",
         control: "ledbat_pp",

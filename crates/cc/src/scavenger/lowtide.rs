@@ -8,6 +8,7 @@ mod law;
 mod parts;
 mod probe;
 mod receiver;
+mod round_so_far;
 mod signals;
 #[cfg(test)]
 mod tests;
@@ -189,7 +190,7 @@ impl Controller for Lowtide {
     /// Pairs at the floor are the host's to space.
     fn pacing_rate(&self) -> Option<Rate> {
         let s = &self.signals;
-        let round_trip = if s.base == 0 { s.srtt } else { s.base + s.queue };
+        let round_trip = if s.base == 0 { s.srtt } else { s.round_trip() + s.queue };
         // Growth must outrun the window's own round trip; beyond it a tenth lets the window, not the pace, decide.
         let percent = match self.state {
             State::Floor => return None,

@@ -16,11 +16,11 @@ INLINE void lowtide_enter_law(struct lowtide *c, u64 rate)
 	struct lowtide_signals *s = &c->signals;
 	u64 before = c->window;
 
-	lowtide_set_window(c, lowtide_bytes_in(rate, s->base) + lowtide_share_of_queue(s, rate) / 2);
+	lowtide_set_window(c, lowtide_bytes_in(rate, lowtide_round_trip(s)) + lowtide_share_of_queue(s, rate) / 2);
 	c->calm = 0;
 	c->calm_step = 0;
 	s->smooth_rate = rate;
-	c->no_alarm_before = s->now + 2 * larger_u63(s->base + s->queue, lowtide_time_of(before, rate)) + 20000;
+	c->no_alarm_before = s->now + 2 * larger_u63(lowtide_round_trip(s) + s->queue, lowtide_time_of(before, rate)) + 20000;
 	// Somebody was there a moment ago: a queue in the next thirty round trips is a relapse.
 	if (NOW_IS(c->state) == LOWTIDE_PROBE && c->floor.met)
 		c->floor.relapse_until = s->now + larger_u63(30 * s->base, 1000000);
@@ -69,7 +69,7 @@ INLINE void lowtide_grow_when_calm(struct lowtide *c, u64 share)
 		return;
 	most = s->rate * 4 > lowtide_line_rate(s) * 3 ? share / 4 : c->window / 8;
 	c->calm_step = lesser_u63(larger_u63(c->calm_step * 3 / 2, share / 4), most);
-	c->no_alarm_before = s->now + 3 * (s->base + s->queue) + 10000;
+	c->no_alarm_before = s->now + 3 * (lowtide_round_trip(s) + s->queue) + 10000;
 	lowtide_set_window(c, c->window + c->calm_step);
 }
 
@@ -83,7 +83,7 @@ INLINE void lowtide_drain(struct lowtide *c)
 	c->floor.listen_again = LOWTIDE_LISTEN_AGAIN;
 	s->drained = LOWTIDE_NONE;
 	c->saved = c->window;
-	c->drain_until = s->now + (s->base + s->queue) * 13 / 10 + 4 * s->serialisation;
+	c->drain_until = s->now + (lowtide_round_trip(s) + s->queue) * 13 / 10 + 4 * s->serialisation;
 	less = lowtide_bytes_in(lowtide_line_rate(s), larger_u63(s->queue, 500) * 3 / 2) + 2 * s->mss;
 	c->state = LOWTIDE_DRAIN;
 	lowtide_set_window(c, larger_u63(lowtide_less(c->window, less), c->window / 10 * 3));
@@ -99,7 +99,7 @@ INLINE void lowtide_steer(struct lowtide *c, const struct lowtide_round *seen)
 		lowtide_set_window(c, c->window / 20 * 17);
 	share = lowtide_share_of_queue(s, s->smooth_rate);
 	wanted = s->queue > s->knee ? share * s->knee / s->queue * s->knee / s->queue : share;
-	held = c->window / 256 * ((s->queue << 8) / larger_u63(s->base + s->queue, 1));
+	held = c->window / 256 * ((s->queue << 8) / larger_u63(lowtide_round_trip(s) + s->queue, 1));
 	lowtide_set_window(c, lowtide_less(c->window + wanted / 2, held / 2));
 	lowtide_grow_when_calm(c, share);
 	if (s->now - s->base_seen > LOWTIDE_DRAIN_AFTER)
@@ -148,7 +148,7 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	else if (may_yield && !lowtide_undecided(s))
 		lowtide_raise_alarm(c, a);
 	else // Our own growth may have built it.
-		lowtide_set_window(c, lowtide_bytes_in(s->rate, s->base));
+		lowtide_set_window(c, lowtide_bytes_in(s->rate, lowtide_round_trip(s)));
 }
 
 INLINE void lowtide_in_drain(struct lowtide *c)
@@ -158,7 +158,7 @@ INLINE void lowtide_in_drain(struct lowtide *c)
 	if (s->now < c->drain_until)
 		return;
 	lowtide_settle_base(s);
-	c->no_alarm_before = s->now + 4 * s->base + 20000;
+	c->no_alarm_before = s->now + 4 * lowtide_round_trip(s) + 20000;
 	c->state = LOWTIDE_LAW;
 	lowtide_set_window(c, lowtide_less(c->saved, lowtide_share_of_queue(s, s->smooth_rate) / 2));
 }

@@ -24,7 +24,7 @@ INLINE u64 lowtide_probe_cap(const struct lowtide *c)
 {
 	const struct lowtide_signals *s = &c->signals;
 
-	return larger_u63(lowtide_bytes_in(lowtide_line_rate(s), s->base) / 20 * 17, 4 * s->mss);
+	return larger_u63(lowtide_bytes_in(lowtide_line_rate(s), lowtide_round_trip(s)) / 20 * 17, 4 * s->mss);
 }
 
 INLINE void lowtide_begin_probe(struct lowtide *c)
@@ -53,7 +53,7 @@ INLINE void lowtide_end_start(struct lowtide *c)
 {
 	struct lowtide_signals *s = &c->signals;
 	u64 queue = lowtide_queue_of_last(s, 1);
-	u64 rate = larger_u63(larger_u63(lowtide_sample_rate(s), s->rate), lowtide_rate_of(c->window / 2, s->base + queue));
+	u64 rate = larger_u63(larger_u63(lowtide_sample_rate(s), s->rate), lowtide_rate_of(c->window / 2, lowtide_round_trip(s) + queue));
 
 	s->queue = queue;
 	lowtide_raise_line_rate(s, rate);
@@ -104,7 +104,7 @@ INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 	if (lowtide_receives(s) && !a->limited)
 		return;
 	if (!probing) {
-		slow = lowtide_receives(s) && c->window * s->serialisation > s->mss * s->base / 2;
+		slow = lowtide_receives(s) && c->window * s->serialisation > s->mss * lowtide_round_trip(s) / 2;
 		lowtide_set_window(c, c->window + (slow ? a->acked / 4 : a->acked));
 		return;
 	}

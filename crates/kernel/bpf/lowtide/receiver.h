@@ -132,7 +132,7 @@ INLINE void lowtide_keep_to_what_is_used(struct lowtide *c, const struct control
 
 	if (a->limited || !s->rate || NOW_IS(c->state) == LOWTIDE_FLOOR || NOW_IS(c->state) == LOWTIDE_DRAIN)
 		return;
-	c->window = lesser_u63(c->window, 2 * lowtide_bytes_in(larger_u63(s->rate, s->smooth_rate), s->base + s->queue) + 4 * s->mss);
+	c->window = lesser_u63(c->window, 2 * lowtide_bytes_in(larger_u63(s->rate, s->smooth_rate), lowtide_round_trip(s) + s->queue) + 4 * s->mss);
 }
 
 #endif

@@ -26,6 +26,7 @@ struct lowtide_round {
 struct lowtide_signals {
 	u64 mss, now, srtt;
 	u64 base;                          // 0 before the first sample
+	u64 behind;                        // a queue of others' on the way back, which the host has left out of the RTTs (way_back.h)
 	u64 base_seen;
 	u64 queue, rate;
 	u64 smooth_rate;                   // 0: not yet measured
@@ -55,6 +56,9 @@ INLINE int lowtide_receives(const struct lowtide_signals *s)
 	return s->receiver;
 #endif
 }
+
+// What a round trip takes without a queue on the way there.
+INLINE u64 lowtide_round_trip(const struct lowtide_signals *s) { return s->base + s->behind; }
 
 INLINE void lowtide_new_round(struct lowtide_round *r, u64 since, u64 delivered, u64 total)
 {
@@ -111,7 +115,7 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	s->mss = larger_u63(start->mss, 1);
 	s->now = s->base_seen = s->bucket_since = s->window_since = s->last_ack = start->now / 1000;
 	s->srtt = 100000;
-	s->base = s->queue = s->rate = s->smooth_rate = s->gap = 0;
+	s->base = s->behind = s->queue = s->rate = s->smooth_rate = s->gap = 0;
 	s->drained = s->dispersion[0] = s->dispersion[1] = s->least_before = s->bin_least = LOWTIDE_NONE;
 	s->receiver = start->receiver;
 	lowtide_bunches_init(&s->bunches);
@@ -209,12 +213,13 @@ INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack 
 	s->now = a->now / 1000;
 	s->total = lowtide_receives(s) ? s->total + a->acked : a->delivered;
 	s->srtt = lowtide_clamp(a->srtt / 1000, 100, LOWTIDE_TIME_MAX);
+	s->behind = lesser_u63(a->way_back / 1000, LOWTIDE_TIME_MAX);
 	gap = lowtide_less(s->now, s->last_ack);
 	s->last_ack = s->now;
 	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0)
 		lowtide_take_dispersion(s, gap * s->mss / a->acked);
 	// A window's trains leave a hole in each round trip.
-	hole = lowtide_receives(s) ? s->base / 5 * 2 : 0;
+	hole = lowtide_receives(s) ? lowtide_round_trip(s) / 5 * 2 : 0;
 	if (steady && gap > larger_u63(LOWTIDE_STALL + 4 * s->gap, hole) && s->now >= s->next_stall) {
 		s->stall_until = lowtide_mark(s, a);
 		// A burst of somebody else's, once a round trip, looks the same.

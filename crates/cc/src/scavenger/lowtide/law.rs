@@ -2,7 +2,7 @@
 
 use super::arithmetic::{bytes_in, time_of};
 use super::parts::Part;
-use super::signals::RoundSoFar;
+use super::round_so_far::RoundSoFar;
 use super::{Lowtide, State};
 use crate::events::Ack;
 
@@ -17,9 +17,9 @@ impl Lowtide {
     /// Enters LAW at a rate that was measured: its bandwidth-delay product and half of the own queue.
     pub(super) fn enter_law(&mut self, rate: u64) {
         let before = self.window;
-        self.set_window(bytes_in(rate, self.signals.base) + self.signals.share_of_queue(rate) / 2);
+        self.set_window(bytes_in(rate, self.signals.round_trip()) + self.signals.share_of_queue(rate) / 2);
         (self.calm, self.calm_step, self.signals.smooth_rate) = (0, 0, rate);
-        let round_trip = (self.signals.base + self.signals.queue).max(time_of(before, rate));
+        let round_trip = (self.signals.round_trip() + self.signals.queue).max(time_of(before, rate));
         self.no_alarm_before = self.signals.now + 2 * round_trip + 20_000;
         if self.state == State::Probe && self.floor.met && self.has(Part::Relapse) {
             // Somebody was there a moment ago: a queue in the next thirty round trips is a relapse.
@@ -87,7 +87,7 @@ impl Lowtide {
                 self.raise_alarm(ack);
             } else {
                 // Our own growth may have built it.
-                self.set_window(bytes_in(self.signals.rate, self.signals.base));
+                self.set_window(bytes_in(self.signals.rate, self.signals.round_trip()));
             }
         } else {
             self.steer(&seen);
@@ -104,7 +104,7 @@ impl Lowtide {
         let s = &self.signals;
         let share = s.share_of_queue(s.smooth_rate);
         let wanted = if s.queue > s.knee { share * s.knee / s.queue * s.knee / s.queue } else { share };
-        let held = self.window / 256 * ((s.queue << 8) / (s.base + s.queue));
+        let held = self.window / 256 * ((s.queue << 8) / (s.round_trip() + s.queue));
         self.set_window((self.window + wanted / 2).saturating_sub(held / 2));
         if self.has(Part::CalmGrowth) {
             self.grow_when_calm(share);
@@ -128,7 +128,7 @@ impl Lowtide {
         let near_full = s.rate * 4 > s.line_rate() * 3;
         let most = if near_full { share / 4 } else { self.window / 8 };
         self.calm_step = (self.calm_step * 3 / 2).max(share / 4).min(most);
-        self.no_alarm_before = s.now + 3 * (s.base + s.queue) + 10_000;
+        self.no_alarm_before = s.now + 3 * (s.round_trip() + s.queue) + 10_000;
         self.set_window(self.window + self.calm_step);
     }
 
@@ -138,7 +138,7 @@ impl Lowtide {
         let s = &mut self.signals;
         s.drained = u64::MAX;
         self.saved = self.window;
-        self.drain_until = s.now + (s.base + s.queue) * 13 / 10 + 4 * s.serialisation;
+        self.drain_until = s.now + (s.round_trip() + s.queue) * 13 / 10 + 4 * s.serialisation;
         let less = bytes_in(s.line_rate(), s.queue.max(500) * 3 / 2) + 2 * s.mss;
         self.state = State::Drain;
         self.set_window(self.window.saturating_sub(less).max(self.window / 10 * 3));
@@ -150,7 +150,7 @@ impl Lowtide {
         }
         self.signals.settle_base();
         let share = self.signals.share_of_queue(self.signals.smooth_rate);
-        self.no_alarm_before = self.signals.now + 4 * self.signals.base + 20_000;
+        self.no_alarm_before = self.signals.now + 4 * self.signals.round_trip() + 20_000;
         self.state = State::Law;
         self.set_window(self.saved.saturating_sub(share / 2));
     }

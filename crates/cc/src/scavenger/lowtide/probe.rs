@@ -124,7 +124,7 @@ impl Lowtide {
             return;
         }
         if !probing {
-            let slow = s.receiver && self.window * s.serialisation > s.mss * s.base / 2;
+            let slow = s.receiver && self.window * s.serialisation > s.mss * s.round_trip() / 2;
             return self.set_window(self.window + if slow { ack.acked / 4 } else { ack.acked });
         }
         let cap = self.probe_cap();
@@ -140,7 +140,7 @@ impl Lowtide {
 
     /// 0.85 of the line: the rest shows whether somebody else has it.
     fn probe_cap(&self) -> u64 {
-        (bytes_in(self.signals.line_rate(), self.signals.base) / 20 * 17).max(4 * self.signals.mss)
+        (bytes_in(self.signals.line_rate(), self.signals.round_trip()) / 20 * 17).max(4 * self.signals.mss)
     }
 
     fn measure(&mut self, step: Step, ack: &Ack) {
@@ -161,7 +161,7 @@ impl Lowtide {
     fn end_start(&mut self) {
         let s = &mut self.signals;
         let queue = s.queue_of_last(1);
-        let rate = s.sample_rate().max(s.rate).max(rate_of(self.window / 2, s.base + queue));
+        let rate = s.sample_rate().max(s.rate).max(rate_of(self.window / 2, s.round_trip() + queue));
         s.queue = queue;
         s.raise_line_rate(rate);
         self.enter_law(rate);

@@ -2,7 +2,7 @@
 //! may want less than it is granted.
 
 use super::arithmetic::bytes_in;
-use super::signals::RoundSoFar;
+use super::round_so_far::RoundSoFar;
 use super::{Lowtide, State};
 use crate::controller::Start;
 use crate::events::Ack;
@@ -161,7 +161,7 @@ impl Lowtide {
         if self.receiving.is_none() || ack.cwnd_limited || self.signals.rate == 0 || matches!(self.state, State::Floor | State::Drain) {
             return;
         }
-        let used = bytes_in(self.signals.rate.max(self.signals.smooth_rate), self.signals.base + self.signals.queue);
+        let used = bytes_in(self.signals.rate.max(self.signals.smooth_rate), self.signals.round_trip() + self.signals.queue);
         self.window = self.window.min(2 * used + 4 * self.signals.mss);
     }
 

@@ -2,6 +2,7 @@
 
 use super::arithmetic::{RATE_MAX, TIME_MAX, bytes_in, rate_of, time_of};
 use super::bunches::Bunches;
+use super::round_so_far::RoundSoFar;
 use crate::controller::Start;
 use crate::events::{Ack, RateSample};
 
@@ -28,6 +29,8 @@ pub struct Signals {
     pub srtt: u64,
     /// The least RTT; zero before the first sample.
     pub base: u64,
+    /// A queue of others' on the way back, which the host has left out of the RTTs (docs/algorithms/way-back.md).
+    pub behind: u64,
     /// When a sample was last near it.
     pub base_seen: u64,
     /// The least queueing delay of the last round.
@@ -72,25 +75,6 @@ pub struct Signals {
     next_stall: u64,
 }
 
-/// What the running round has seen.
-#[derive(Clone, Copy, Debug)]
-pub struct RoundSoFar {
-    pub since: u64,
-    pub delivered: u64,
-    /// Bytes that had arrived when it began.
-    pub total: u64,
-    pub least_rtt: u64,
-    pub lost: u64,
-    pub marked: bool,
-    pub longest_gap: u64,
-}
-
-impl RoundSoFar {
-    fn new(since: u64, delivered: u64, total: u64) -> RoundSoFar {
-        RoundSoFar { since, delivered, total, least_rtt: u64::MAX, lost: 0, marked: false, longest_gap: 0 }
-    }
-}
-
 impl Signals {
     pub fn new(start: &Start) -> Signals {
         let (mss, now) = (u64::from(start.mss).max(1), start.now.nanos() / 1000);
@@ -99,6 +83,7 @@ impl Signals {
             now,
             srtt: 100_000,
             base: 0,
+            behind: 0,
             base_seen: now,
             queue: 0,
             rate: 0,
@@ -169,6 +154,11 @@ impl Signals {
         packets * self.mss / 256 + bytes_in(rate, 2 * self.jitter())
     }
 
+    /// What a round trip takes without a queue on the way there.
+    pub fn round_trip(&self) -> u64 {
+        self.base + self.behind
+    }
+
     /// The least queue of the last `count` samples, at most eight; zero before there are as many.
     pub fn queue_of_last(&self, count: u64) -> u64 {
         if self.samples < count {
@@ -195,13 +185,14 @@ impl Signals {
         self.now = ack.now.nanos() / 1000;
         self.total = if self.receiver { self.total + ack.acked } else { ack.delivered };
         self.srtt = (ack.srtt.nanos() / 1000).clamp(100, TIME_MAX);
+        self.behind = (ack.way_back.nanos() / 1000).min(TIME_MAX);
         let gap = self.now.saturating_sub(self.last_ack);
         self.last_ack = self.now;
         if gap > 0 && gap < TIME_MAX && ack.acked > 0 {
             self.take_dispersion(gap * self.mss / ack.acked);
         }
         // A window's trains leave a hole in each round trip.
-        let hole = if self.receiver { self.base / 5 * 2 } else { 0 };
+        let hole = if self.receiver { self.round_trip() / 5 * 2 } else { 0 };
         if steady && gap > (STALL + 4 * self.gap).max(hole) && self.now >= self.next_stall {
             self.stall_until = self.mark(ack);
             // A burst of somebody else's, once a round trip, looks the same.
