@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 use crate::error::{ConfigError, require};
-use crate::queue::{Drop, Fifo, Packet, Queue, Waiting, mark};
+use crate::queue::{Drop, Packet, Queue, TimedFifo, Waiting, mark};
 use crate::random::Seed;
 
 /// CoDel's parameters (RFC 8289 §4.2, §4.3).
@@ -226,7 +226,7 @@ impl CodelController {
 /// What a controller takes its packets from.
 pub(crate) struct Source<'a, P> {
     /// The queue.
-    pub fifo: &'a mut Fifo<P>,
+    pub fifo: &'a mut TimedFifo<P>,
     /// Bytes that wait in other queues of the same discipline. While more than a frame waits anywhere, Linux drops the only packet of
     /// a queue, too (`fq_codel_dequeue` hands over the backlog of the whole discipline); in ns-3 a queue's last packet is safe.
     pub elsewhere: u64,
@@ -235,7 +235,7 @@ pub(crate) struct Source<'a, P> {
 /// CoDel over one FIFO.
 #[derive(Debug)]
 pub struct CoDel<P> {
-    fifo: Fifo<P>,
+    fifo: TimedFifo<P>,
     controller: CodelController,
     parameters: Parameters,
     limit_packets: usize,
@@ -244,7 +244,7 @@ pub struct CoDel<P> {
 impl<P: Packet> CoDel<P> {
     /// An empty queue that holds at most `limit_packets`.
     pub fn new(parameters: Parameters, limit_packets: usize) -> CoDel<P> {
-        CoDel { fifo: Fifo::default(), controller: CodelController::default(), parameters, limit_packets }
+        CoDel { fifo: TimedFifo::default(), controller: CodelController::default(), parameters, limit_packets }
     }
 }
 
@@ -254,7 +254,7 @@ impl<P: Packet + Send> Queue<P> for CoDel<P> {
             dropped.push((packet, Drop::Overflow));
             return;
         }
-        self.fifo.push(packet, now);
+        self.fifo.push_at(packet, now);
     }
 
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) -> Option<P> {
@@ -281,11 +281,11 @@ mod tests {
 
     /// Drop times in ms after the first drop, of a queue that never gets shorter than a second of packets.
     fn drop_times(controller: &mut CodelController, from: Time, span: Span) -> Vec<f64> {
-        let (mut fifo, mut dropped, mut times) = (Fifo::<Pkt>::default(), Vec::new(), Vec::new());
+        let (mut fifo, mut dropped, mut times) = (TimedFifo::<Pkt>::default(), Vec::new(), Vec::new());
         let mut now = from;
         while now.since(from) < span {
             while fifo.packets() < 1000 {
-                fifo.push(pkt(1, 1500), now - Span::from_millis(50));
+                fifo.push_at(pkt(1, 1500), now - Span::from_millis(50));
             }
             controller.dequeue(&mut Source { fifo: &mut fifo, elsewhere: 0 }, &Parameters::default(), now, &mut dropped);
             times.extend(std::iter::repeat_n(now.since(from).millis_f64(), dropped.len()));
@@ -326,10 +326,10 @@ mod tests {
 
     #[test]
     fn short_queues_and_short_delays_are_left_alone() {
-        let (mut controller, mut fifo, mut dropped) = (CodelController::default(), Fifo::default(), Vec::new());
+        let (mut controller, mut fifo, mut dropped) = (CodelController::default(), TimedFifo::default(), Vec::new());
         // 250 kbit/s, a window of two: 48 ms a packet, but never more than one frame waits.
         for i in 0..1250u64 {
-            fifo.push(pkt(1, 1500), Time::from_millis(48 * i));
+            fifo.push_at(pkt(1, 1500), Time::from_millis(48 * i));
             controller.dequeue(
                 &mut Source { fifo: &mut fifo, elsewhere: 0 },
                 &Parameters::default(),
@@ -339,7 +339,7 @@ mod tests {
         }
         // A deep queue whose packets wait 4.9 ms.
         for i in 0..100_000u64 {
-            fifo.push(pkt(1, 1500), Time::from_nanos(100_000 * i));
+            fifo.push_at(pkt(1, 1500), Time::from_nanos(100_000 * i));
             if i >= 49 {
                 controller.dequeue(
                     &mut Source { fifo: &mut fifo, elsewhere: 0 },
@@ -354,10 +354,10 @@ mod tests {
 
     #[test]
     fn ect_packets_are_marked_on_the_same_schedule_and_none_is_lost() {
-        let (mut controller, mut fifo, mut dropped) = (CodelController::default(), Fifo::default(), Vec::new());
+        let (mut controller, mut fifo, mut dropped) = (CodelController::default(), TimedFifo::default(), Vec::new());
         for i in 0..9000u64 {
             while fifo.packets() < 1000 {
-                fifo.push(ect(1, 1500), Time::from_nanos(120_000 * i));
+                fifo.push_at(ect(1, 1500), Time::from_nanos(120_000 * i));
             }
             controller.dequeue(
                 &mut Source { fifo: &mut fifo, elsewhere: 0 },

@@ -20,7 +20,7 @@ impl<P: Packet> Device<P> {
     fn fill(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) {
         while self.ring.packets() < self.size {
             let Some(packet) = self.discipline.dequeue(now, dropped) else { return };
-            self.ring.push(packet, now);
+            self.ring.push(packet);
         }
     }
 }
@@ -34,7 +34,7 @@ impl<P: Packet + Send> Queue<P> for Device<P> {
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<(P, Drop)>) -> Option<P> {
         let next = self.ring.pop()?;
         self.fill(now, dropped);
-        Some(next.packet)
+        Some(next)
     }
 
     fn bytes(&self) -> u64 {

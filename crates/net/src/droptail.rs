@@ -81,16 +81,16 @@ impl<P: Packet> DropTail<P> {
 }
 
 impl<P: Packet + Send> Queue<P> for DropTail<P> {
-    fn enqueue(&mut self, packet: P, now: Time, dropped: &mut Vec<(P, Drop)>) {
+    fn enqueue(&mut self, packet: P, _now: Time, dropped: &mut Vec<(P, Drop)>) {
         if self.has_room_for(&packet) {
-            self.fifo.push(packet, now);
+            self.fifo.push(packet);
         } else {
             dropped.push((packet, Drop::Overflow));
         }
     }
 
     fn dequeue(&mut self, _now: Time, _dropped: &mut Vec<(P, Drop)>) -> Option<P> {
-        self.fifo.pop().map(|waiting| waiting.packet)
+        self.fifo.pop()
     }
 
     fn bytes(&self) -> u64 {

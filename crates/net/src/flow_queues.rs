@@ -4,7 +4,7 @@
 use lowtide_units::Time;
 
 use crate::drr::{Classifier, Drr, List};
-use crate::queue::{Fifo, Packet};
+use crate::queue::{Packet, TimedFifo};
 use crate::random::Seed;
 
 /// How many queues, and how they are served (RFC 8290 §4.1.3, §5; FQ-PIE takes it over).
@@ -30,7 +30,7 @@ impl Default for Shape {
 #[derive(Debug)]
 pub(crate) struct FlowQueues<P, L> {
     /// Packets leave it through [`left`](FlowQueues::left).
-    pub queues: Vec<(Fifo<P>, L)>,
+    pub queues: Vec<(TimedFifo<P>, L)>,
     pub schedule: Drr,
     classifier: Classifier,
     limit_packets: usize,
@@ -42,7 +42,7 @@ impl<P: Packet, L: Copy> FlowQueues<P, L> {
     /// Empty queues, each with `controller` as it begins; `seed` perturbs the hash.
     pub fn new(shape: Shape, controller: L, seed: Seed) -> FlowQueues<P, L> {
         FlowQueues {
-            queues: (0..shape.queues).map(|_| (Fifo::default(), controller)).collect(),
+            queues: (0..shape.queues).map(|_| (TimedFifo::default(), controller)).collect(),
             schedule: Drr::new(shape.queues, shape.quantum),
             classifier: Classifier::new(shape.queues, shape.perfect_hash, seed),
             limit_packets: shape.limit_packets,
@@ -62,7 +62,7 @@ impl<P: Packet, L> FlowQueues<P, L> {
     pub fn push(&mut self, queue: u32, packet: P, now: Time) -> bool {
         self.bytes += u64::from(packet.bytes());
         self.packets += 1;
-        self.queues[queue as usize].0.push(packet, now);
+        self.queues[queue as usize].0.push_at(packet, now);
         self.schedule.activate(queue)
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 use crate::error::{ConfigError, require};
-use crate::queue::{Drop, Fifo, Packet, Queue, mark};
+use crate::queue::{Drop, Packet, Queue, TimedFifo, mark};
 use crate::random::{Random, Seed};
 
 mod departures;
@@ -127,7 +127,7 @@ pub(crate) fn span(ms: Option<f64>, default: Span, queue: &'static str) -> Resul
 /// PIE over one FIFO.
 #[derive(Debug)]
 pub(crate) struct Pie<P, L> {
-    fifo: Fifo<P>,
+    fifo: TimedFifo<P>,
     controller: L,
     limit_packets: usize,
     marks: u64,
@@ -137,7 +137,7 @@ pub(crate) struct Pie<P, L> {
 impl<P: Packet, L: AqmController> Pie<P, L> {
     /// An empty queue that holds at most `limit_packets`; `seed` decides the drops.
     pub fn new(controller: L, limit_packets: usize, seed: Seed) -> Pie<P, L> {
-        Pie { fifo: Fifo::default(), controller, limit_packets, marks: 0, random: seed.of("drop").generator() }
+        Pie { fifo: TimedFifo::default(), controller, limit_packets, marks: 0, random: seed.of("drop").generator() }
     }
 
     fn refusal(&mut self, packet: &mut P, now: Time) -> Option<Drop> {
@@ -158,7 +158,7 @@ impl<P: Packet + Send, L: AqmController> Queue<P> for Pie<P, L> {
     fn enqueue(&mut self, mut packet: P, now: Time, dropped: &mut Vec<(P, Drop)>) {
         self.controller.advance(now, self.fifo.bytes());
         match self.refusal(&mut packet, now) {
-            None => self.fifo.push(packet, now),
+            None => self.fifo.push_at(packet, now),
             Some(why) => {
                 self.controller.dropped();
                 dropped.push((packet, why));

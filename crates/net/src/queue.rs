@@ -92,6 +92,24 @@ impl<P> Waiting<P> {
     }
 }
 
+impl<P: Packet> Packet for Waiting<P> {
+    fn bytes(&self) -> u32 {
+        self.packet.bytes()
+    }
+
+    fn flow(&self) -> u64 {
+        self.packet.flow()
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.packet.ecn()
+    }
+
+    fn mark_ce(&mut self) {
+        self.packet.mark_ce();
+    }
+}
+
 /// Lets an empty ring begin at its start again: one that is mostly empty stays in a few cache lines instead of walking through all the
 /// memory that its longest queue once took.
 #[inline]
@@ -104,9 +122,12 @@ pub fn restart_if_empty<T>(ring: &mut VecDeque<T>) {
 /// First in, first out, with the bytes counted.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
-    waiting: VecDeque<Waiting<P>>,
+    waiting: VecDeque<P>,
     bytes: u64,
 }
+
+/// The same for a discipline that asks how long its packets have waited.
+pub(crate) type TimedFifo<P> = Fifo<Waiting<P>>;
 
 impl<P> Default for Fifo<P> {
     fn default() -> Fifo<P> {
@@ -115,16 +136,16 @@ impl<P> Default for Fifo<P> {
 }
 
 impl<P: Packet> Fifo<P> {
-    pub fn push(&mut self, packet: P, now: Time) {
+    pub fn push(&mut self, packet: P) {
         self.bytes += u64::from(packet.bytes());
-        self.waiting.push_back(Waiting { packet, since: now });
+        self.waiting.push_back(packet);
     }
 
-    pub fn pop(&mut self) -> Option<Waiting<P>> {
-        let waiting = self.waiting.pop_front()?;
+    pub fn pop(&mut self) -> Option<P> {
+        let packet = self.waiting.pop_front()?;
         restart_if_empty(&mut self.waiting);
-        self.bytes -= u64::from(waiting.packet.bytes());
-        Some(waiting)
+        self.bytes -= u64::from(packet.bytes());
+        Some(packet)
     }
 
     pub fn bytes(&self) -> u64 {
@@ -133,5 +154,12 @@ impl<P: Packet> Fifo<P> {
 
     pub fn packets(&self) -> usize {
         self.waiting.len()
+    }
+}
+
+impl<P: Packet> TimedFifo<P> {
+    /// `packet` comes at `since`.
+    pub fn push_at(&mut self, packet: P, since: Time) {
+        self.push(Waiting { packet, since });
     }
 }

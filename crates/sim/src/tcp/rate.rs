@@ -17,8 +17,10 @@ pub struct Stamp {
     pub delivered: u64,
     /// Bytes declared lost by then.
     pub lost: u64,
-    /// Bytes in flight, this segment included.
-    pub tx_in_flight: u64,
+    /// Bytes in flight, this segment included: fewer than 2^32, as what a window field can say.
+    pub tx_in_flight: u32,
+    /// Payload bytes of the segment, for the scoreboard to write.
+    pub len: u16,
     /// The application had nothing more to send.
     pub app_limited: bool,
 }
@@ -57,7 +59,8 @@ impl DeliveryClock {
             delivered_time: self.delivered_time,
             delivered: self.delivered,
             lost: self.lost,
-            tx_in_flight: in_flight + len,
+            tx_in_flight: u32::try_from(in_flight + len).unwrap_or(u32::MAX),
+            len: 0,
             app_limited: self.app_limited > 0,
         }
     }
@@ -95,7 +98,7 @@ impl DeliveryClock {
             delivered: self.delivered - newest.delivered,
             interval,
             app_limited: newest.app_limited,
-            tx_in_flight: newest.tx_in_flight,
+            tx_in_flight: u64::from(newest.tx_in_flight),
             lost: self.lost - newest.lost,
             ack_delayed,
         })

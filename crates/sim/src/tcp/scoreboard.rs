@@ -9,13 +9,12 @@ mod tests;
 use super::rate::Stamp;
 use crate::sender_stats::Note;
 
-/// One outstanding segment.
+/// One outstanding segment: a cache line, of which a fast flow has tens of thousands.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub struct Segment {
     /// The connection's state when it last left.
     pub stamp: Stamp,
-    /// Payload bytes.
-    pub len: u32,
     /// The how-manieth transmission of the connection its last one was: tells apart what left in the same nanosecond.
     pub order: u32,
     /// The receiver has it (SACK).
@@ -31,6 +30,11 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Payload bytes.
+    pub fn len(&self) -> u32 {
+        u32::from(self.stamp.len)
+    }
+
     /// Copies of it in flight: the original unless it is lost or has arrived, and a retransmission.
     fn copies(&self) -> u64 {
         u64::from(!self.sacked && !self.lost) + u64::from(self.resent)
@@ -46,6 +50,8 @@ impl Segment {
         self.lost && !self.resent
     }
 }
+
+const _: () = assert!(size_of::<Segment>() == 64, "a segment fits a cache line");
 
 const NONE: u32 = u32::MAX;
 
@@ -198,7 +204,7 @@ impl Scoreboard {
             self.grow();
         }
         let slot = self.slot(seq);
-        self.ring[slot] = Segment { stamp, len, ..Segment::default() };
+        self.ring[slot] = Segment { stamp: Stamp { len: len as u16, ..stamp }, ..Segment::default() };
         self.in_flight += u64::from(len);
         self.link(seq);
         seq
@@ -210,7 +216,7 @@ impl Scoreboard {
         let segment = &mut self.ring[slot];
         debug_assert!(segment.awaits_repair(), "only what is lost is repaired");
         segment.resent = true;
-        self.in_flight += u64::from(segment.len);
+        self.in_flight += u64::from(segment.len());
         self.resent += 1;
         self.awaiting_repair -= 1;
         self.restamp(seq, stamp);
@@ -227,7 +233,9 @@ impl Scoreboard {
 
     fn restamp(&mut self, seq: u32, stamp: Stamp) {
         let slot = self.slot(seq);
-        (self.ring[slot].stamp, self.ring[slot].retransmitted) = (stamp, true);
+        let segment = &mut self.ring[slot];
+        segment.stamp = Stamp { len: segment.stamp.len, ..stamp };
+        segment.retransmitted = true;
         self.link(seq);
     }
 
@@ -238,7 +246,7 @@ impl Scoreboard {
         if segment.sacked || segment.awaits_repair() {
             return 0;
         }
-        let bytes = u64::from(segment.len);
+        let bytes = u64::from(segment.len());
         self.in_flight -= bytes;
         if segment.lost {
             self.ring[slot].resent = false;
@@ -262,7 +270,7 @@ impl Scoreboard {
             let slot = self.slot(seq);
             let segment = &mut self.ring[slot];
             if std::mem::take(&mut segment.lost) {
-                self.in_flight += u64::from(segment.len);
+                self.in_flight += u64::from(segment.len());
             }
         }
         (self.lost, self.awaiting_repair) = (0, 0);
@@ -283,7 +291,7 @@ impl Scoreboard {
             let slot = self.slot(seq);
             let segment = &self.ring[slot];
             if segment.is_in_flight_once() {
-                let (len, order) = (segment.len, segment.order);
+                let (len, order) = (segment.len(), segment.order);
                 self.unlink(seq);
                 self.in_flight -= u64::from(len);
                 self.note(Note::Delivered { order });
@@ -304,7 +312,7 @@ impl Scoreboard {
         if self.is_listed(seq) {
             self.unlink(seq);
         }
-        self.in_flight -= u64::from(segment.len) * segment.copies();
+        self.in_flight -= u64::from(segment.len()) * segment.copies();
         self.lost -= u32::from(segment.lost);
         self.resent -= u32::from(segment.resent);
         self.awaiting_repair -= u32::from(segment.awaits_repair());
@@ -342,7 +350,7 @@ impl Scoreboard {
         let slot = self.slot(seq);
         self.ring[slot].order = self.transmissions;
         self.append(seq);
-        self.note(Note::Sent { order: self.transmissions, seq, len: self.ring[slot].len });
+        self.note(Note::Sent { order: self.transmissions, seq, len: self.ring[slot].len() });
     }
 
     fn append(&mut self, seq: u32) {

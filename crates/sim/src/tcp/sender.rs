@@ -237,7 +237,7 @@ impl Sender {
         }
         let pipe = self.in_flight();
         let again = if self.only_new { None } else { self.board.next_lost() };
-        let len = again.map_or_else(|| self.next_len(), |seq| self.board.segment(seq).len);
+        let len = again.map_or_else(|| self.next_len(), |seq| self.board.segment(seq).len());
         let forced = again.is_some() && std::mem::take(&mut self.duplicates.force);
         if len == 0 {
             self.out_of_data(pipe, now);

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use lowtide_cc::{Ack, Cause, Congestion, Snapshot};
+use lowtide_net::queue::restart_if_empty;
 use lowtide_replicas::{Beside, Replica};
 use lowtide_units::{Rate, Span, Time};
 
@@ -294,6 +295,7 @@ impl TcpAgent {
     /// Writes the next packet that was put out to `room`, until there is none.
     pub(super) fn take_out(&mut self, room: &mut Packet) -> bool {
         let next = self.out.pop_front();
+        restart_if_empty(&mut self.out);
         next.inspect(|packet| *room = *packet).is_some()
     }
 

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use lowtide_cc::{Snapshot, Start};
+use lowtide_net::queue::restart_if_empty;
 use lowtide_replicas::ns3::socket::{CongestionOps, SocketState, State};
 use lowtide_units::{Rate as BitRate, Span, Time};
 
@@ -231,6 +232,7 @@ impl Socket {
             }
         }
         let next = self.out.pop_front();
+        restart_if_empty(&mut self.out);
         next.inspect(|packet| *room = *packet).is_some()
     }
 

@@ -46,7 +46,7 @@ impl Scoreboard {
                 self.resent -= u32::from(before.resent);
                 self.awaiting_repair -= u32::from(before.awaits_repair());
             }
-            self.in_flight -= u64::from(segment.len) * (before.copies() - segment.copies());
+            self.in_flight -= u64::from(segment.len()) * (before.copies() - segment.copies());
             self.sacked += 1;
             *highest = (*highest).max(seq + 1);
         }
@@ -58,7 +58,7 @@ impl Scoreboard {
         let segment = &mut self.ring[slot];
         if segment.resent && !segment.lost {
             segment.resent = false;
-            self.in_flight -= u64::from(segment.len);
+            self.in_flight -= u64::from(segment.len());
             self.resent -= 1;
         }
     }

@@ -54,7 +54,7 @@ pub(super) struct News {
 impl News {
     #[inline]
     fn add(&mut self, seq: u32, segment: &Segment) {
-        self.delivered += u64::from(segment.len);
+        self.delivered += u64::from(segment.len());
         if self.newest.is_none_or(|newest| segment.order > newest.0) {
             self.newest = Some((segment.order, seq));
         }
@@ -186,7 +186,7 @@ impl Sender {
         let mut lone = None;
         board.acknowledge(ack.seq, |seq, segment| {
             news.retransmission_acked |= segment.retransmitted;
-            lone = Some(segment.len);
+            lone = Some(segment.len());
             if segment.sacked {
                 return;
             }

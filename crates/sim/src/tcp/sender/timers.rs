@@ -119,11 +119,11 @@ impl Sender {
         if segment.sacked || segment.awaits_repair() {
             return false;
         }
-        let stamp = self.clock.stamp(now, self.in_flight(), u64::from(segment.len));
+        let stamp = self.clock.stamp(now, self.in_flight(), u64::from(segment.len()));
         self.board.send_probe(last, stamp);
         self.stats.retransmits += 1;
         self.tail.repeats = true;
-        self.fill(last, segment.len, true, now, room);
+        self.fill(last, segment.len(), true, now, room);
         true
     }
 
