@@ -28,6 +28,7 @@ namespace
 struct Options
 {
     std::string cc = "TcpNewReno";
+    std::string others;
     uint32_t flows = 1;
     double rateMbps = 10;
     double rttMs = 40;
@@ -152,6 +153,7 @@ Parse(int argc, char** argv)
     Options o;
     CommandLine cmd;
     cmd.AddValue("cc", "ns-3 class, e.g. TcpCubic; TcpWestwoodPlus is TcpWestwood with its other type", o.cc);
+    cmd.AddValue("others", "ns-3 class of all flows but the first, if another", o.others);
     cmd.AddValue("flows", "flows", o.flows);
     cmd.AddValue("rate", "bottleneck, Mbit/s", o.rateMbps);
     cmd.AddValue("rtt", "round trip, ms", o.rttMs);
@@ -247,6 +249,10 @@ main(int argc, char** argv)
     InternetStackHelper internet;
     internet.Install(senders);
     internet.Install(routers);
+    for (uint32_t i = 1; i < o.flows && !o.others.empty(); i++)
+    {
+        senders.Get(i)->GetObject<TcpL4Protocol>()->SetAttribute("SocketType", TypeIdValue(TypeId::LookupByName("ns3::" + o.others)));
+    }
 
     PointToPointHelper access;
     access.SetDeviceAttribute("DataRate", DataRateValue(DataRate(o.accessGbps * 1e9)));

@@ -37,6 +37,8 @@ const MARKED: &str = "DctcpMarked";
 
 /// LEDBAT on CoDel: what its only episode leaves of its window stays for ever.
 const LOW: &str = "LedbatCodel";
+/// LEDBAT beside two NewReno on FQ-CoDel, started 0.1, 0.2 and 0.5 s apart.
+const BESIDE: [&str; 3] = ["LedbatBeside1", "LedbatBeside2", "LedbatBeside5"];
 
 /// BBR on three lines: over 100 packets at 10 Mbit/s, over 20 at 5, where it takes its own rate for the line's and carries two fifths, and
 /// over 20 at 20, where it loses. The phases that its PROBE_BWs begin with are drawn: each record is the mean of runs that draw differently.
@@ -331,10 +333,42 @@ fn ledbat_on_codel_keeps_what_ns3s_keeps() {
     );
 }
 
+/// The starts decide what LEDBAT has for minutes, there as here: 3.63, 2.71 and 3.10 Mbit/s of ten in ns-3.
+#[test]
+fn ledbat_beside_newreno_on_fq_codel_has_what_the_starts_give_it() {
+    for name in BESIDE {
+        let record = Record::read(name);
+        let text = fs::read_to_string(format!("tests/ns3/{name}.csv")).expect("a record");
+        let theirs: Vec<f64> = text.lines().filter_map(|line| line.strip_prefix("# goodput_bps ")?.parse().ok()).collect();
+        let tcp = "tcp = { stack = \"ns3\", delayed_ack = 2, ack_timer_ms = 200.0, ecn = false }";
+        let stagger = record.option("stagger");
+        let text = format!(
+            "duration_s = {:?}\nwarmup_s = {:?}\n[topology]\nkind = \"dumbbell\"\nrate_mbps = {:?}\nrtt_ms = {:?}\nlink_header_bytes = 2\n\
+             queue = {{ kind = \"fq_codel\", packets = 1000, ecn = false, device_queue_packets = 1, perfect_hash = true, own_backlog = true }}\n\
+             [[flows]]\nname = \"low\"\ncc = \"ledbat-ns3\"\n{tcp}\n\
+             [[flows]]\nname = \"reno\"\ncc = \"newreno-ns3\"\ncount = 2\nstart_s = {stagger:?}\nstagger_s = {stagger:?}\n{tcp}\n",
+            record.option("duration"),
+            record.option("warmup"),
+            record.option("rate"),
+            record.option("rtt"),
+        );
+        let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let outcome = lowtide_sim::run(&scenario, 1, false).unwrap_or_else(|e| panic!("{e}"));
+        let ours: Vec<f64> = outcome.summary.flows.iter().map(|flow| flow.goodput_bps).collect();
+        // A twentieth: the three shares lie a quarter apart.
+        for (theirs, ours) in theirs.iter().zip(&ours) {
+            assert!((ours / theirs - 1.0).abs() <= 0.05, "{name}: {ours:.0} bit/s, ns-3 {theirs:.0}");
+        }
+    }
+}
+
 #[test]
 fn every_record_is_compared() {
-    let listed =
-        ALGORITHMS.iter().map(|(name, _)| (*name).to_owned()).chain([MARKED, LOW].map(str::to_owned)).chain(BBR.map(str::to_owned));
+    let listed = ALGORITHMS
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .chain([MARKED, LOW].into_iter().chain(BESIDE).map(str::to_owned))
+        .chain(BBR.map(str::to_owned));
     let queues = ["codel", "pie", "fq_codel", "fq_pie"].iter().flat_map(|kind| [1, 10].map(|flows| format!("{kind}-{flows}")));
     let mut listed: Vec<String> = listed.chain(queues).map(|name| format!("{name}.csv")).collect();
     let files = fs::read_dir("tests/ns3").expect("records").map(|entry| entry.expect("an entry").file_name());
