@@ -26,7 +26,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new namespace: loopback up, and no memory of earlier connections' thresholds (facts: the laboratory's small print).
+    /// A new namespace: loopback up, and no memory of earlier connections' thresholds: the next one would begin with it.
     pub fn new() -> Result<Namespace> {
         let made = thread::scope(|scope| {
             scope

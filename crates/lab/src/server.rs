@@ -1,6 +1,6 @@
 //! A web server with a congestion control per port, and what the kernel knows of each of its connections. nginx cannot
-//! choose its congestion control, and the namespace may not choose any either; a listening socket may (facts: the
-//! laboratory's small print).
+//! choose its congestion control, and the namespace may not choose any either; a listening socket may
+//! (`TCP_CONGESTION`, which what it accepts inherits).
 //!
 //! `GET /N` answers N bytes; a PUT is read to its end and thrown away.
 #![expect(unsafe_code, reason = "TCP_INFO with the fields newer than libc's struct")]
