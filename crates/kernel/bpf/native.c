@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The kernel's arithmetic as ordinary functions, for src/native.rs: what the tests and the simulator run is what the
+// The kernel's arithmetic as ordinary functions, for crates/window: what the tests and the simulator run is what the
 // kernel runs.
 #include "intf.h"
 #include "path.h"
