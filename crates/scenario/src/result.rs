@@ -26,7 +26,7 @@ pub struct Summary {
     pub duration_s: f64,
     /// Seconds it took; zero where results must be byte-identical.
     pub wall_s: f64,
-    /// Events the simulator handled.
+    /// Events of the simulated network, those too that would have changed nothing and were left out.
     pub events: u64,
     /// The bottlenecks, forward direction first.
     pub bottlenecks: Vec<Bottleneck>,

@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Events handled so far.
+    /// Events so far, those too that were left out because they would have changed nothing.
     pub fn events(&self) -> u64 {
         self.events.handled()
     }
