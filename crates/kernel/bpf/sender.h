@@ -68,10 +68,10 @@ INLINE void tx_divide(const struct tx_path *p, u32 algorithm, struct tx *f)
 		f->window = TX_MIN_SEGMENTS * f->mss;
 }
 
-// Whether a sample tells of the queue: that of a group's segment that was alone in flight may be too high.
-INLINE u64 tx_is_sample(const struct tx_path *p, u32 algorithm, const struct tx *f, const struct tx_ack *t, u64 delay)
+// Whether a sample tells of the queue, 1 or 0: that of a group's segment that was alone in flight may be too high.
+INLINE u64 tx_is_sample(const struct tx_path *p, u32 algorithm, u64 alone, const struct tx *f, const struct tx_ack *t, u64 delay)
 {
-	return is_less_u63(tx_flows(p), 2) | is_less_u63(f->mss, t->in_flight) | (1 - is_less_u64(control_base(algorithm, &p->control), delay));
+	return alone | is_less_u63(f->mss, t->in_flight) | (1 - is_less_u64(control_base(algorithm, &p->control), delay));
 }
 
 INLINE void tx_tell_in_flight(struct tx_path *p, struct tx *f, u32 bytes)
@@ -152,9 +152,9 @@ INLINE void tx_round(struct tx_path *p, const struct tx_ack *t, u64 sent)
 }
 
 // One segment a flow, and of several another one, is in flight whatever the control wants: of that the group can drain nothing.
-INLINE u64 tx_drainable(const struct tx_path *p)
+INLINE u64 tx_drainable(const struct tx_path *p, u64 flows, u64 alone)
 {
-	u64 flows = tx_flows(p), least = (flows + 1 - is_less_u63(flows, 2)) * p->mss;
+	u64 least = (flows + 1 - alone) * p->mss;
 
 	return p->in_flight - lesser_u63(p->in_flight, least - lesser_u63(least, TX_MIN_SEGMENTS * p->mss));
 }
@@ -219,24 +219,26 @@ INLINE void tx_tell_control(struct tx_path *p, u32 algorithm, struct tx *f, cons
 INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t, const volatile struct send_config *config)
 {
 	struct control_ack a = {};
-	u64 delay = t->rtt;
+	u64 delay = t->rtt, flows, alone;
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
+	flows = tx_flows(p);
+	alone = is_less_u63(flows, 2);
 	if (config->way_back && is_less_u64(t->rtt, CONTROL_NONE))
 		delay -= way_back_take(&p->way_back, t->now, t->rtt, t->there, control_window(algorithm, &p->control), p->mss, p->srtt, 0);
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
-	a.rtt = delay | (tx_is_sample(p, algorithm, f, t, delay) - 1); // All ones: CONTROL_NONE.
+	a.rtt = delay | (tx_is_sample(p, algorithm, alone, f, t, delay) - 1); // All ones: CONTROL_NONE.
 	a.owd = t->owd;
 	a.srtt = p->srtt;
 	a.way_back = p->way_back.behind;
 	a.delivered = t->now;
 	a.prior_delivered = t->now - lesser_u63(t->now, 2 * p->srtt + ((t->rtt - 2 * p->srtt) & (0 - is_less_u64(t->rtt, CONTROL_NONE))));
 	tx_round(p, t, a.prior_delivered);
-	a.in_flight = tx_drainable(p);
+	a.in_flight = tx_drainable(p, flows, alone);
 	a.limited = p->limited | (p->limited_before && control_phase(algorithm, &p->control) == CONTROL_AVOIDANCE);
 	// One flow's recovery is not the group's: its own window waits for it, the path's goes on.
-	a.in_recovery = t->in_recovery & is_less_u63(tx_flows(p), 2);
+	a.in_recovery = t->in_recovery & alone;
 	tx_tell_control(p, algorithm, f, &a, t->unacked);
 	tx_divide(p, algorithm, f);
 }
