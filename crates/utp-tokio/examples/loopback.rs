@@ -5,11 +5,11 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, reason = "an example measures and prints")]
 
-use std::io::{BufRead, BufReader, IoSliceMut};
+use std::io::{BufRead, BufReader, ErrorKind, IoSliceMut};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lowtide_utp_tokio::{Options, UtpListener, UtpSocket};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -102,24 +102,30 @@ async fn fill(to: &mut (impl AsyncWrite + Unpin), mut bytes: usize) -> Result<()
 }
 
 /// No protocol at all, but that the receiver says after each system call how much it has, and that so much may be under way.
-const UNDER_WAY: u64 = 128 << 10;
+const UNDER_WAY: u64 = 64 << 10;
+/// After such a silence what was under way found the receiver's buffer full: UDP repeats nothing, nor does this.
+const LOST_AFTER: Duration = Duration::from_millis(100);
 
 fn send_udp(to: SocketAddr, bytes: usize) -> Result<()> {
     let socket = std::net::UdpSocket::bind(any())?;
     let state = UdpSocketState::new((&socket).into())?;
     socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(LOST_AFTER))?;
     socket.connect(to)?;
     let segments = state.max_gso_segments().min(65_507 / DATAGRAM);
     let contents = vec![7; segments * DATAGRAM];
-    let (mut sent, mut arrived, mut word) = (0u64, 0u64, [0; 8]);
-    while arrived < bytes as u64 {
-        if sent < bytes as u64 && sent - arrived < UNDER_WAY {
+    let (mut sent, mut arrived, mut lost, mut word) = (0u64, 0u64, 0u64, [0; 8]);
+    while arrived + lost < bytes as u64 {
+        if sent < bytes as u64 && sent.saturating_sub(arrived + lost) < UNDER_WAY {
             let transmit = Transmit { destination: to, ecn: None, contents: &contents, segment_size: Some(DATAGRAM), src_ip: None };
             state.try_send((&socket).into(), &transmit)?;
             sent += contents.len() as u64;
         } else {
-            socket.recv(&mut word)?;
-            arrived = u64::from_be_bytes(word);
+            match socket.recv(&mut word) {
+                Ok(_) => arrived = u64::from_be_bytes(word),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => lost = sent - arrived,
+                Err(e) => return Err(e.into()),
+            }
         }
     }
     socket.send(b"end")?;
