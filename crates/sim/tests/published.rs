@@ -113,6 +113,41 @@ fn who_loses_a_packet_in_anothers_slow_start_is_chance_in_both() {
     }
 }
 
+/// A reverse flow of LEDBAT++ on 1 Gbit/s beside TcpLp (figure 10 at 10 ms, one flow each way): its window wraps, fills its socket's buffer until
+/// the slowdown, and wraps again. Whether it does is one packet's work: the buffer holds 1,565 segments of 1340 bytes and no part of another
+/// (`TcpTxBuffer::Add` refuses what does not fit in whole), and of the bursts that follow each other one overflows the queue's 1,171 places by
+/// one. With a part of a segment more it carries nothing from 11 s on.
+#[test]
+fn a_reverse_flow_wraps_again_after_its_slowdown_as_in_ns3() {
+    let tcp = format!(
+        "{{ {NS3}, mss = 1340, ack_timer_ms = 200.0, quickack = 1, initial_window = 10, timestamp_ms = 1.0, rcvbuf_bytes = 2097152 }}"
+    );
+    let text = format!(
+        "duration_s = 20.2\n[topology]\nkind = \"dumbbell\"\nrate_mbps = 1000.0\nrtt_ms = 60.0\nlink_header_bytes = 2\n\
+         queue = {{ kind = \"drop_tail\", packets = 1071, device_queue_packets = 100 }}\n\
+         access = {{ rate_mbps = 200.0, queue = {{ kind = \"drop_tail\", packets = 1071, device_queue_packets = 100 }} }}\n\
+         [[flows]]\nname = \"fwd\"\ncc = \"tcp_lp-ns3\"\nstart_s = 3.0\ntcp = {tcp}\n\
+         [[flows]]\nname = \"back\"\ncc = \"ledbat_pp-published\"\ndirection = \"reverse\"\nstart_s = 0.1\ntcp = {tcp}\n",
+    );
+    let scenario = Scenario::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+    let Outcome { series, .. } = run(&scenario, 1, true).unwrap_or_else(|e| panic!("{e}"));
+    let record = Record::of("reverse");
+    let points: Vec<_> = series.flows.iter().filter(|p| p.flow == "back").collect();
+    let ours_until = |at: f64| {
+        let bits = points.windows(2).filter(|two| two[1].time_s <= at).map(|two| two[1].goodput_bps * (two[1].time_s - two[0].time_s));
+        bits.sum::<f64>() / 1e6
+    };
+    let rows = record.text.lines().skip(4).map(|line| line.split_once(',').expect("two columns"));
+    let megabits: Vec<[f64; 2]> = rows
+        .map(|(at, mean)| (at.parse::<f64>().expect("seconds"), mean.parse::<f64>().expect("Mbit/s")))
+        .map(|(at, mean)| [ours_until(at), mean * at])
+        .collect();
+    let (first, last) = (megabits[0], megabits[megabits.len() - 1]);
+    for [ours, theirs] in [first, [last[0] - first[0], last[1] - first[1]]] {
+        assert!((ours / theirs - 1.0).abs() < 0.15, "{megabits:.0?}");
+    }
+}
+
 /// With every fault off it shares the line as the draft's own algorithm does over an ordinary TCP. Every segment is acknowledged: the age of
 /// an echoed timestamp, ns-3's only RTT sample, holds the wait for a delayed acknowledgement, which is longer where segments are further
 /// apart, so that the slower flow sees the longer delay (with every second one acknowledged Jain's index is 0.956).

@@ -112,7 +112,8 @@ impl TxBuffer {
         self.app.saturating_add(self.sent_size)
     }
 
-    /// `Add`. What the buffer does not hold is taken in when it has room, as by an application that writes until it is full.
+    /// `Add`. What the buffer does not hold is taken in when it has room, as by an application that writes a segment at a time until one is
+    /// refused.
     pub fn add(&mut self, bytes: u64) {
         self.app = self.app.saturating_add(bytes);
     }
@@ -122,9 +123,11 @@ impl TxBuffer {
         self.app = 0;
     }
 
-    /// Bytes in the buffer that were not sent (`SizeFromSequence` of what comes next).
+    /// Bytes in the buffer that were not sent (`SizeFromSequence` of what comes next). `Add` refuses a packet that does not fit in whole, so
+    /// that of a transfer that is longer than the room (`Available`) only whole segments are in it.
     pub fn unsent(&self) -> u64 {
-        self.app.min(self.max_buffer.saturating_sub(self.sent_size))
+        let available = self.max_buffer.saturating_sub(self.sent_size);
+        if self.app <= available { self.app } else { available - available % u64::from(self.segment) }
     }
 
     /// Bytes in the buffer from `seq` on (`SizeFromSequence`).

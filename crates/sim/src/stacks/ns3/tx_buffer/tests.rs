@@ -79,6 +79,18 @@ fn a_repair_of_what_was_not_lost_is_beside_its_original() {
     assert_eq!(b.next_seg(2999, true), None, "the peer's window is full");
 }
 
+/// Room for 2.6 segments: two whole ones are taken in, the third when one is acknowledged; a shorter last one where it fits.
+#[test]
+fn a_segment_that_does_not_fit_in_whole_waits() {
+    let mut b = TxBuffer::new(1000, 2600);
+    b.add(3500);
+    assert_eq!(b.unsent(), 2000);
+    (0..2).for_each(|seq| assert!(!b.copy_from_sequence(seq, 1000, Time::ZERO)));
+    assert_eq!((b.unsent(), b.next_seg(BIG, false)), (0, None));
+    b.discard_up_to(1, |_| {});
+    assert_eq!((b.unsent(), b.next_seg(BIG, false)), (1500, Some((2, 1000))));
+}
+
 proptest! {
     /// Whatever happens, the counters equal a recount.
     #[test]
