@@ -54,6 +54,12 @@ pub trait Controller: fmt::Debug + Send {
         None
     }
 
+    /// Whether only others make it stand back to its floor, never the clock, as in LEDBAT++'s slowdowns (-01 §4.4). Its host then takes a queue
+    /// on the way back for its own until a floor has shown that it stays (docs/algorithms/way-back.md).
+    fn yields_to_others_only(&self) -> bool {
+        false
+    }
+
     /// Who limits sending during fast recovery.
     fn recovery(&self) -> Recovery {
         Recovery::Host

@@ -64,6 +64,10 @@ CONTROL_ANSWER(slowdowns, 0)               // how many it has begun
 // Whether it has use for one-way delays: a host need not measure them for the others.
 INLINE int control_hears_owd(u32 algorithm) { CONTROLS(CONTROL_HEARS, ) return 0; }
 
+#define CONTROL_YIELDS(number, name, op) if (algorithm == (number)) return name##_yields_to_others_only;
+// 1: only others make it stand back to its floor, never the clock, as in LEDBAT++'s slowdowns.
+INLINE u64 control_yields_to_others_only(u32 algorithm) { CONTROLS(CONTROL_YIELDS, ) return 0; }
+
 // Bytes.
 INLINE u64 control_window(u32 algorithm, const union control *c) { return control_cwnd(algorithm, c) >> CONTROL_ONE; }
 

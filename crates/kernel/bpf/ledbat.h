@@ -13,7 +13,7 @@
 #define LEDBAT_ALLOWED_INCREASE 1                  // §2.4.2: segments above what was in flight
 #define LEDBAT_MIN_SEGMENTS 2                      // §2.4.2: MIN_CWND and INIT_CWND
 
-enum { ledbat_hears_owd = 1 };
+enum { ledbat_hears_owd = 1, ledbat_yields_to_others_only = 0 };
 
 struct ledbat {
 	struct delay delay;                            // one-way delays

@@ -19,7 +19,7 @@
 
 #define LEDBAT_PP_MOST_STRETCH 1024ULL              // more is no round trip of a network, but a sample that is none
 
-enum { ledbat_pp_hears_owd = 0 };
+enum { ledbat_pp_hears_owd = 0, ledbat_pp_yields_to_others_only = 0 };
 
 struct ledbat_pp {
 	struct delay delay;

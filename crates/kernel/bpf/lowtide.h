@@ -8,7 +8,7 @@
 
 #include "lowtide/probe.h"
 
-enum { lowtide_hears_owd = 0 };
+enum { lowtide_hears_owd = 0, lowtide_yields_to_others_only = 1 };
 
 INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 {

@@ -128,7 +128,8 @@ INLINE void path_receive(struct path *p, struct rx *f, const struct rx_report *r
 	if (r->rtt != RX_UNKNOWN) {
 		p->srtt = path_smoothed(p->srtt, r->rtt);
 		if (config->way_back)
-			a.rtt -= way_back_take(&p->way_back, now, r->rtt, r->there, control_window(algorithm, &p->control), p->mss, p->srtt, step);
+			a.rtt -= way_back_take(&p->way_back, now, r->rtt, r->there, control_window(algorithm, &p->control), p->mss, p->srtt,
+			                       control_yields_to_others_only(algorithm));
 	}
 	a.now = now;
 	a.acked = lesser_u63(r->got, CONTROL_MAX_ACKED);

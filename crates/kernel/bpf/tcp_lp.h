@@ -16,7 +16,7 @@
 #define TCP_LP_MIN_SSTHRESH 2                      // RFC 5681 (4), segments
 #define TCP_LP_INITIAL_SEGMENTS 10                 // RFC 6928
 
-enum { tcp_lp_hears_owd = 1 };
+enum { tcp_lp_hears_owd = 1, tcp_lp_yields_to_others_only = 0 };
 
 struct tcp_lp {
 	u64 least, most;                               // ns: the range of the delay; least CONTROL_NONE before the first one

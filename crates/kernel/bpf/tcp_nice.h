@@ -21,7 +21,7 @@
 #define TCP_NICE_INITIAL_SEGMENTS 10               // RFC 6928
 #define TCP_NICE_MIN_SSTHRESH 2                    // RFC 5681 (4), segments
 
-enum { tcp_nice_hears_owd = 0 };
+enum { tcp_nice_hears_owd = 0, tcp_nice_yields_to_others_only = 0 };
 
 struct tcp_nice {
 	u64 least, most;                               // ns: the range of RTTs; least CONTROL_NONE before the first one

@@ -128,7 +128,7 @@ INLINE u64 way_back_queue(struct way_back *w, u64 now, u64 rtt, u64 there)
 
 // Of the queue of the last sample what others made; `floor`: 1 if with the window that the path has now its acknowledgements make none. A queue that
 // empties when the flow stands back was that of its own acknowledgements, on a way back too narrow for them: that counts. `doubts`: 1 where the
-// control stands back from others only, not by the clock: each queue counts until a floor has shown that it stays.
+// control yields to others only (control.h): each queue counts until a floor has shown that it stays.
 INLINE u64 way_back_of_others(struct way_back *w, u64 now, u64 floor, u64 srtt, u64 doubts)
 {
 	u64 begins = floor & (1 - w->stands), ends, known;

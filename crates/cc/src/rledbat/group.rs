@@ -157,7 +157,7 @@ impl Group {
 
     fn queue_on_the_way_back(&mut self, now: Time, rtt: Span, there: Option<i64>) -> Span {
         let at_the_floor = self.control.cwnd() <= FLOOR_SEGMENTS * self.mss;
-        let (srtt, doubts) = (self.srtt, self.control.edge_step().is_some());
+        let (srtt, doubts) = (self.srtt, self.control.yields_to_others_only());
         self.way_back.as_mut().map_or(Span::ZERO, |way_back| {
             let queue = way_back.queue(now, rtt, there);
             way_back.of_others(now, queue, at_the_floor, srtt, doubts)

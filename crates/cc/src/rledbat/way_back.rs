@@ -127,8 +127,8 @@ impl WayBack {
     }
 
     /// Of such a queue what others made; `at_the_floor`: with the window that this path has now its acknowledgements make none. A queue that goes
-    /// when the flow stands back was that of its own acknowledgements, on a way back too narrow for them: that counts. `doubts`: the control stands back from others only, not
-    /// by the clock, so that each queue counts until a floor has shown that it stays.
+    /// when the flow stands back was that of its own acknowledgements, on a way back too narrow for them: that counts. `doubts`:
+    /// `Controller::yields_to_others_only`; each queue counts until a floor has shown that it stays.
     pub fn of_others(&mut self, now: Time, queue: Span, at_the_floor: bool, srtt: Span, doubts: bool) -> Span {
         self.mean = self.mean - self.mean / 8 + queue / 8;
         self.ours |= doubts && self.mean.nanos() as i64 <= DRIFT;

@@ -187,6 +187,10 @@ impl Controller for Lowtide {
         if self.state == State::Floor { self.floor_window().max(1) } else { self.window }
     }
 
+    fn yields_to_others_only(&self) -> bool {
+        true
+    }
+
     /// Pairs at the floor are the host's to space.
     fn pacing_rate(&self) -> Option<Rate> {
         let s = &self.signals;
