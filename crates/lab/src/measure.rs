@@ -120,7 +120,7 @@ fn goodput(trace: &Trace, zero: Time, from: f64, to: f64) -> f64 {
             .as_array()
             .into_iter()
             .flatten()
-            .filter(|i| began + i["sum"]["start"].as_f64().unwrap_or(0.0) >= from)
+            .filter(|i| (from..to).contains(&(began + i["sum"]["start"].as_f64().unwrap_or(0.0))))
             .filter_map(|i| i["sum"]["bytes"].as_f64())
             .sum();
         return bytes * 8.0 / (to - from);

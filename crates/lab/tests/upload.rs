@@ -79,3 +79,20 @@ fn curl_fills_the_way_up_and_its_share_is_of_that() {
     let seen = measure::throughput(&outcome.traces[0], &outcome.link, outcome.zero);
     assert!(seen.iter().any(|(_, bps)| *bps > 4e6) && seen.iter().all(|(_, bps)| *bps < 5.5e6), "{seen:?}");
 }
+
+#[test]
+fn an_iperf3_whose_farewell_waits_in_a_long_queue_has_its_report_all_the_same() {
+    if !root() {
+        return;
+    }
+    // Six seconds of buffer: what iperf3 tells its server at the end, and the answer, take longer than it is left.
+    let scenario = SCENARIO
+        .replace("reverse_rate_mbps = 5.0", "reverse_rate_mbps = 0.5")
+        .replace("ms = 200", "ms = 6000")
+        .replacen("direction = \"reverse\"", "direction = \"reverse\"\nlab = { program = \"iperf3\" }", 1)
+        .replace("[[flows]]\nname = \"page\"", "[[flows]]\nname = \"page\"\ncount = 0");
+    let options = Options { lowtide: PathBuf::from("/nonexistent"), stop: Arc::new(AtomicBool::new(false)) };
+    let outcome = run(&Scenario::parse(&scenario).expect("a scenario"), &options).expect("it runs");
+    let up = &outcome.summary.flows[0];
+    assert!(up.share > 0.1 && outcome.traces[0].said.iperf.is_some(), "{up:?}");
+}
