@@ -1,21 +1,6 @@
 //! Functions of several numbers that rules name, each of the points `(x, y)` in the order of x. Knows no rule.
 
-/// The arithmetic mean.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The middle value, or the mean of the two in the middle.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[middle],
-        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-    }
-}
+pub use lowtide_units::statistics::{mean, median};
 
 /// The standard deviation of the values themselves (divided by their number).
 pub fn sd(values: &[f64]) -> f64 {
