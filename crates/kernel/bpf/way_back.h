@@ -9,7 +9,7 @@
 
 #define WAY_BACK_NONE (~0ULL)
 #define WAY_BACK_TICK_NS NS_PER_MS                // of the clock in the timestamps
-#define WAY_BACK_JITTER_NS (2 * NS_PER_MS)        // of hosts
+#define WAY_BACK_FELL_ZERO (1ULL << 48)           // fell: it may be negative
 #define WAY_BACK_MINUTE_NS (60 * NS_PER_S)
 #define WAY_BACK_DRIFT_NS (9 * NS_PER_MS)         // in a minute and 20 s: a clock that is 100 ppm fast or slow, and a tick
 #define WAY_BACK_FALL_NS (60 * NS_PER_MS)         // in a minute, of a clock that has settled: 0.1 %; other clocks are 10 % off and more
@@ -22,7 +22,7 @@
 struct way_back {
 	u64 least_rtt, least_there;        // ns; `there`: its zero is the difference of the clocks
 	u64 heard, minute_end, settled;    // ns
-	u64 fell;                          // ns that least_there has fallen in this minute
+	u64 fell;                          // ns that least_there is lower than when this minute began, and WAY_BACK_FELL_ZERO
 	u64 there, back;                   // ns: the least of this minute, above the base
 	u64 stale;                         // minutes in which the way there was never empty, since both ways were
 	u64 strange;                       // samples in a row that another clock tells, of round trips without queues
@@ -46,7 +46,7 @@ INLINE u64 way_back_since(u64 now, u32 tsval)
 INLINE void way_back_begin_minute(struct way_back *w, u64 now)
 {
 	w->minute_end = now + WAY_BACK_MINUTE_NS;
-	w->fell = 0;
+	w->fell = WAY_BACK_FELL_ZERO;
 	w->there = w->back = WAY_BACK_NONE;
 }
 
@@ -85,7 +85,7 @@ INLINE void way_back_hear(struct way_back *w, u64 now, u64 rtt, u64 there, u64 l
 	w->fell += (0 - later) & (0 - falls);
 	// The way there was not empty when it was the least, or the clock is another.
 	most = WAY_BACK_DRIFT_NS + (WAY_BACK_FALL_NS - WAY_BACK_DRIFT_NS) * is_less_u63(w->settled, now);
-	anew = (1 - w->known) | is_less_u64(most, w->fell);
+	anew = (1 - w->known) | is_less_u63(WAY_BACK_FELL_ZERO + most, w->fell);
 	keep = anew - 1;
 	later &= keep & (falls - 1);
 	w->least_rtt = lesser_u64(w->least_rtt | ~keep, rtt);
@@ -99,8 +99,9 @@ INLINE void way_back_hear(struct way_back *w, u64 now, u64 rtt, u64 there, u64 l
 		way_back_begin_minute(w, now);
 	}
 	ahead = lesser_u63(later, above + WAY_BACK_TICK_NS); // No more than the round trip: what is above that is a slow clock.
-	// Hosts' jitter makes both ways now and then shorter than they are together at the least: then the base goes up and down. No clock did that.
-	w->fell -= lesser_u63(w->fell, lesser_u63(later - ahead, WAY_BACK_JITTER_NS));
+	// Hosts' jitter makes both ways now and then shorter than they are together at the least, and so does a queue that stood on the way back from
+	// the beginning and is now shorter, beside one on the way there: then the base goes up and down. No clock did that.
+	w->fell -= later - ahead;
 	w->least_there = there - ahead;
 	back = above - lesser_u63(above, ahead);
 	w->there = lesser_u64(w->there, ahead);

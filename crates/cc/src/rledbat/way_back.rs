@@ -13,8 +13,6 @@ const DRIFT: i64 = 9 * TICK;
 const FALL: i64 = 60 * TICK;
 /// From the beginning; until then it may fall by no more than `DRIFT`; twin of WAY_BACK_SETTLED_NS.
 const SETTLED: Span = Span::from_secs(2);
-/// Of hosts; twin of WAY_BACK_JITTER_NS.
-const JITTER: i64 = 2 * TICK;
 /// What the ticks of both ends make of a way without a queue.
 const EMPTY: i64 = 2 * TICK;
 /// Twin of WAY_BACK_MINUTE_NS.
@@ -51,7 +49,7 @@ pub struct WayBack {
     minute_end: Time,
     /// When a clock that has stayed since the beginning has settled.
     settled: Time,
-    /// By how much the base of the way there has fallen in this minute.
+    /// By how much the base of the way there is lower than when this minute began; what round trips have raised it by counts against its falls.
     fell: i64,
     /// The least of this minute above the base: of the way there, and of the way back.
     least: Option<(i64, i64)>,
@@ -117,8 +115,9 @@ impl WayBack {
         // No more than the round trip: what is above that is a slow clock.
         let later = there - base.there;
         let ahead = later.min(above + TICK);
-        // Hosts' jitter makes both ways now and then shorter than they are together at the least: then the base goes up and down. No clock did that.
-        self.fell = (self.fell - (later - ahead).min(JITTER)).max(0);
+        // Hosts' jitter makes both ways now and then shorter than they are together at the least, and so does a queue that stood on the way back
+        // from the beginning and is now shorter, beside one on the way there: then the base goes up and down. No clock did that.
+        self.fell -= later - ahead;
         base.there = there - ahead;
         let back = (above - ahead).max(0);
         let least = self.least.get_or_insert((ahead, back));

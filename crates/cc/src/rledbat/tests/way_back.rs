@@ -206,3 +206,21 @@ fn flows_with_clocks_of_their_own_do_not_disturb_one_another() {
         assert!((right - 1.0..=right + 2.0 * MS).contains(&told) || n < 10, "{n}: {told} told of {there} there and {back} back");
     }
 }
+
+/// An upload fills the way back from the first packet on, so that the least round trip has 110 ms of it. Once it pauses, and what our bunched
+/// acknowledgements release is a queue on the way there as long as the one that they waited in: round trips as short as the least, with the way
+/// there anything from 0 to 90 ms. That is no other clock, and when the upload comes back all that it adds is left out as before.
+#[test]
+fn a_queue_that_moves_from_the_way_back_to_the_way_there_is_no_other_clock() {
+    let mut ways = Ways::new(5e8, 1.0);
+    for n in 1..30_000u32 {
+        let at = 1e9 + f64::from(n) * 1.37 * MS;
+        let (there, back) = match n {
+            ..1_000 => (0.0, 110.0 * MS),
+            10_000..11_000 => (phase(at, 0.1) * 90.0 * MS, (100.0 - phase(at, 0.1) * 90.0) * MS),
+            _ => (saw(at, 30.0 * MS), 350.0 * MS),
+        };
+        let told = ways.told(at, there, back);
+        assert!(told >= there - 1.0 && told <= there + 113.0 * MS, "{n}: {} ms too many", (told - there) / MS);
+    }
+}
