@@ -60,6 +60,8 @@ INLINE void lowtide_on_ack(struct lowtide *c, const struct control_ack *a)
 		return;
 	if ((NOW_IS(c->state) == LOWTIDE_FLOOR || NOW_IS(c->state) == LOWTIDE_PROBE) && (a->lost > 0 || a->ce > 0))
 		lowtide_refuse_to_listen(&c->floor, s->now);
+	if (!lowtide_receives(s) && (a->lost > 0 || a->ce > 0))
+		lowtide_forget_unevenness(s);
 	lowtide_measure_line(s, NOW_IS(c->state) == LOWTIDE_LAW);
 	if (NOW_IS(c->state) == LOWTIDE_START || NOW_IS(c->state) == LOWTIDE_PROBE)
 		lowtide_grow(c, a);

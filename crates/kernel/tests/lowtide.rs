@@ -31,6 +31,8 @@ struct Life {
     /// Other stations that take turns of 4 ms on the channel; everywhere, or where only the floor meets them.
     stations: u64,
     rare: bool,
+    /// A radio's rate changes from segment to segment, and nothing is lost.
+    radio: bool,
     delivered: u64,
     srtt: u64,
     states: [u64; 5],
@@ -50,8 +52,9 @@ impl Life {
         let mss = u64::from(mss);
         let stations = if rng.random_range(0..3) == 0 { rng.random_range(1..5) } else { 0 };
         let rare = rng.random_range(0..2) == 0;
+        let radio = rng.random_range(0..4) == 0;
         let (others, rival, delivered, srtt, states) = (0, 0, 0, 0, [0; 5]);
-        Life { rng, receiver, reference, kernel, mss, now, base, line, others, rival, stations, rare, delivered, srtt, states }
+        Life { rng, receiver, reference, kernel, mss, now, base, line, others, rival, stations, rare, radio, delivered, srtt, states }
     }
 
     /// The wait for the channel: as likely as another each station is next.
@@ -76,6 +79,7 @@ impl Life {
         let rtt = self.base + self.turns() + queued.saturating_mul(1_000_000_000) / self.line + self.rng.random_range(0..MS / 5);
         let acked = self.mss * if self.rng.random_range(0..4) == 0 { 1 } else { 2 };
         let rate = bandwidth.min(flight.saturating_mul(1_000_000_000) / rtt).max(100);
+        let rate = if self.radio { (rate << self.rng.random_range(0..8u32)) / 4 } else { rate }.max(100);
         let pause = if self.rng.random_range(0..200) == 0 { self.rng.random_range(0..60 * MS) } else { 0 };
         self.now += (acked * 1_000_000_000 / rate).clamp(1000, 8_000 * MS) + pause;
         self.delivered += acked;
@@ -92,8 +96,8 @@ impl Life {
         let ack = Ack {
             now: Time::from_nanos(self.now),
             acked,
-            lost: if self.rng.random_range(0..300) == 0 { self.mss } else { 0 },
-            ce: if self.rng.random_range(0..2000) == 0 { acked } else { 0 },
+            lost: if !self.radio && self.rng.random_range(0..300) == 0 { self.mss } else { 0 },
+            ce: if !self.radio && self.rng.random_range(0..2000) == 0 { acked } else { 0 },
             in_flight: flight,
             rtt: sampled.then(|| Span::from_nanos(rtt)),
             srtt: Span::from_nanos(self.srtt),

@@ -12,6 +12,7 @@ mod round_so_far;
 mod signals;
 #[cfg(test)]
 mod tests;
+mod unevenness;
 
 use lowtide_units::{Rate, Span};
 use serde::Deserialize;
@@ -148,6 +149,9 @@ impl Controller for Lowtide {
         }
         if matches!(self.state, State::Floor | State::Probe) && (ack.lost > 0 || ack.ce > 0) {
             self.floor.refuse_to_listen(self.signals.now);
+        }
+        if self.receiving.is_none() && (ack.lost > 0 || ack.ce > 0) {
+            self.signals.forget_unevenness();
         }
         self.signals.measure_line(self.state == State::Law);
         self.act(ack, rtt);

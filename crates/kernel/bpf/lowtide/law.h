@@ -119,12 +119,13 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 {
 	struct lowtide_signals *s = &c->signals;
 	int in_law = NOW_IS(c->state) == LOWTIDE_LAW, steady = in_law && c->window > 6 * s->mss, paused, managed, may_yield;
+	int law = steady;
 	struct lowtide_round seen;
 	u64 hole = 0;
 
 	if (lowtide_receives(s) && steady)
 		steady = lowtide_gaps_are_the_lines(c);
-	lowtide_end_round(s, a, steady, &seen);
+	lowtide_end_round(s, a, steady, law, &seen);
 	if (lowtide_receives(s)) {
 		lowtide_refine_queue(c);
 		hole = lowtide_usual_hole(c, &seen);

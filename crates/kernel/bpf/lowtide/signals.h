@@ -6,6 +6,7 @@
 
 #include "../control_events.h"
 #include "bunches.h"
+#include "unevenness.h"
 
 #define LOWTIDE_ROUND_LEAST 4000           // us: so that a queue's minimum is one of several samples
 #define LOWTIDE_RATE_WINDOW 100000         // us: less would take the bursts of a scheduler for the line's rate
@@ -13,6 +14,7 @@
 #define LOWTIDE_KNEE_LEAST 2500            // us of own queue at which a line is in full use, at least
 #define LOWTIDE_FREE 1000                  // us: a lone packet's queue is free below this
 #define LOWTIDE_STALL 25000                // us: a silence longer than this and four usual ones is a pause of the line
+#define LOWTIDE_UNEVEN_QUIET 10000000      // us: after a loss or a mark no unevenness is learned for so long
 #define LOWTIDE_STALL_APART 2000000        // us: pauses of a line are at least this far apart, and eight round trips
 #define LOWTIDE_RECENT 8                   // samples
 
@@ -38,6 +40,7 @@ struct lowtide_signals {
 	u64 bin_least, bin_count;          // receiver: of the samples that make the next one of `recent`
 	u64 serialisation, knee, alarm, gap;
 	struct lowtide_bunches bunches;    // sender: how such a line is told
+	struct lowtide_unevenness uneven;  // sender
 	u64 line[2], bucket_since, window_since, window_delivered;
 	u64 sample_delivered, sample_interval;
 	u64 dispersion[2];
@@ -83,8 +86,11 @@ INLINE u64 lowtide_line_rate(const struct lowtide_signals *s)
 	return rate ? rate : larger_u63(larger_u63(lowtide_sample_rate(s), s->rate), 10 * s->mss);
 }
 
-// The jitter of the line: half its usual longest silence.
-INLINE u64 lowtide_jitter(const struct lowtide_signals *s) { return s->gap / 2; }
+// The jitter of the line: half its usual longest silence, or twice what its deliveries usually range over in a round.
+INLINE u64 lowtide_jitter(const struct lowtide_signals *s)
+{
+	return lowtide_receives(s) ? s->gap / 2 : larger_u63(s->gap / 2, 2 * s->uneven.usual);
+}
 
 // Computes what follows from base, line rate, dispersion and jitter.
 INLINE void lowtide_refresh(struct lowtide_signals *s)
@@ -119,6 +125,7 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	s->drained = s->dispersion[0] = s->dispersion[1] = s->least_before = s->bin_least = LOWTIDE_NONE;
 	s->receiver = start->receiver;
 	lowtide_bunches_init(&s->bunches);
+	lowtide_unevenness_init(&s->uneven);
 	s->total = s->bin_count = 0;
 	lowtide_new_round(&s->round, s->now, 0, 0);
 	s->line[0] = s->line[1] = s->window_delivered = s->sample_delivered = s->sample_interval = 0;
@@ -226,6 +233,8 @@ INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack 
 		s->next_stall = s->now + larger_u63(LOWTIDE_STALL_APART, 8 * s->srtt);
 	}
 	s->round.longest_gap = larger_u63(s->round.longest_gap, lesser_u63(gap, LOWTIDE_TIME_MAX));
+	if (!lowtide_receives(s))
+		lowtide_unevenness_note(&s->uneven, lesser_u63(s->now - s->round.since, LOWTIDE_TIME_MAX), lesser_u63(s->total - s->round.total, LOWTIDE_WINDOW_MAX));
 	s->round.lost += a->lost;
 	s->round.marked |= a->ce > 0;
 	if (a->rate_interval) {
@@ -337,21 +346,47 @@ INLINE void lowtide_learn_teeth(struct lowtide_signals *s)
 	lowtide_refresh(s);
 }
 
+// Learns how unevenly the line delivers, from rounds that had three quarters of it: what others send would have taken more. It is no line of one
+// rate, on which others come between our packets: there none of them takes less than a packet's time, a sixteenth of the mean.
+INLINE void lowtide_learn_unevenness(struct lowtide_signals *s, int law)
+{
+	u64 range = lowtide_unevenness_end_round(&s->uneven, law ? s->smooth_rate : 0), mean;
+
+	if (!law || range == LOWTIDE_NONE)
+		return;
+	mean = lowtide_time_of(s->mss, s->rate);
+	if (s->dispersion[1] == LOWTIDE_NONE || s->dispersion[1] * 16 >= mean)
+		lowtide_unevenness_learn(&s->uneven, s->now, 0);
+	else if (s->rate * 4 > lowtide_line_rate(s) * 3)
+		lowtide_unevenness_learn(&s->uneven, s->now, lowtide_less(range, 2 * mean));
+	lowtide_refresh(s);
+}
+
+// A loss or a mark: a radio line delivers late and does not drop, so that somebody fills a queue.
+INLINE void lowtide_forget_unevenness(struct lowtide_signals *s)
+{
+	lowtide_unevenness_forget(&s->uneven, s->now + LOWTIDE_UNEVEN_QUIET);
+	lowtide_refresh(s);
+}
+
 // Whether the line sends what waits in bunches, and whether that may turn out so within a window of its measurement.
 INLINE int lowtide_in_bunches(const struct lowtide_signals *s) { return !lowtide_receives(s) && lowtide_bunches_many(&s->bunches); }
 INLINE int lowtide_undecided(const struct lowtide_signals *s) { return !lowtide_receives(s) && lowtide_bunches_undecided(&s->bunches, s->now); }
 
-// Ends the round and tells what it saw; `steady`: the law holds more than six packets, so that silences are the line's.
-INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ack *a, int steady, struct lowtide_round *seen)
+// Ends the round and tells what it saw; `steady`: the law holds more than six packets, so that silences are the line's, and `law`, so that deliveries
+// are.
+INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ack *a, int steady, int law, struct lowtide_round *seen)
 {
 	*seen = s->round;
 	s->rate = lowtide_rate_in_round(s);
 	if (seen->least_rtt < LOWTIDE_NONE)
 		s->queue = lowtide_less(seen->least_rtt, s->base);
-	if (!lowtide_receives(s))
+	if (!lowtide_receives(s)) {
+		lowtide_learn_unevenness(s, law);
 		lowtide_learn_teeth(s);
-	else if (steady)
+	} else if (steady) {
 		lowtide_learn_jitter(s, seen->longest_gap);
+	}
 	s->least_before = seen->least_rtt;
 	lowtide_new_round(&s->round, s->now, a->delivered, s->total);
 }

@@ -272,6 +272,13 @@ fn elsewhere() -> Vec<Row> {
         let row = Row::new("elsewhere", format!("alone, cellular, RTT {rtt} ms"), line(20.0, rtt).more("cellular = { wander_pps = 200 }"));
         rows.push(row.ours(0.0, "").must(&[least(What::Ours, 0.85), see(What::P99)]));
     }
+    for rtt in [20, 60] {
+        for (order, ours, theirs) in ORDERS {
+            let name = format!("cubic, cellular, RTT {rtt} ms, {order}");
+            let row = Row::new("elsewhere", name, line(20.0, rtt).more("cellular = { wander_pps = 200 }"));
+            rows.push(row.ours(ours, "").other(theirs, "cc = \"cubic\"").must(&[most(What::Ours, 0.03), most(What::Loses, 0.03)]));
+        }
+    }
     for kind in ["codel", "pie", "fq_codel", "fq_pie"] {
         for rtt in [20, 100] {
             let row = Row::new("elsewhere", format!("alone, {kind}, RTT {rtt} ms"), line(20.0, rtt).queue(format!("kind = \"{kind}\"")));

@@ -61,7 +61,8 @@ impl Lowtide {
     pub(super) fn on_round(&mut self, ack: &Ack) {
         let in_law = self.state == State::Law;
         let steady = in_law && self.window > 6 * self.signals.mss && self.has(Part::Jitter) && self.gaps_are_the_lines();
-        let seen = self.signals.end_round(ack, steady);
+        let alone = in_law && self.window > 6 * self.signals.mss && self.has(Part::UnevenLine);
+        let seen = self.signals.end_round(ack, steady, alone);
         self.refine_queue();
         let paused = seen.longest_gap > (10_000 + self.usual_hole(&seen)).max(self.signals.queue / 2)
             && self.window > 8 * self.signals.mss

@@ -32,6 +32,8 @@ pub enum Part {
     Stall,
     /// The jitter of lines that aggregate is learned.
     Jitter,
+    /// How unevenly the line delivers is learned.
+    UnevenLine,
     /// A floor whose samples come and go is left for a train that shows whether the line sends in bunches.
     Listen,
 }

@@ -1,8 +1,9 @@
 //! What the control knows of its path: base RTT, queue, own rate, the line's rate, a packet's time on it, its jitter. Knows no window law.
 
-use super::arithmetic::{RATE_MAX, TIME_MAX, bytes_in, rate_of, time_of};
+use super::arithmetic::{RATE_MAX, TIME_MAX, WINDOW_MAX, bytes_in, rate_of, time_of};
 use super::bunches::Bunches;
 use super::round_so_far::RoundSoFar;
+use super::unevenness::Unevenness;
 use crate::controller::Start;
 use crate::events::{Ack, RateSample};
 
@@ -18,6 +19,8 @@ const KNEE_LEAST: u64 = 2_500;
 const FREE: u64 = 1_000;
 /// A silence longer than this, besides four times the usual one, is a pause of the line (a scan of a radio, a handover).
 const STALL: u64 = 25_000;
+/// After a loss or a mark no unevenness is learned for so long, as no jitter is behind a receive window (`receiver::QUIET`).
+const QUIET: u64 = 10_000_000;
 /// Pauses of a line are at least this far apart, and eight round trips.
 const STALL_APART: u64 = 2_000_000;
 
@@ -58,6 +61,7 @@ pub struct Signals {
     gap: u64,
     /// The sender's way to tell such a line; a receiver gives it no sample.
     pub bunches: Bunches,
+    uneven: Unevenness,
     line: [u64; 2],
     bucket_since: u64,
     window_since: u64,
@@ -98,6 +102,7 @@ impl Signals {
             alarm: 0,
             gap: 0,
             bunches: Bunches::default(),
+            uneven: Unevenness::default(),
             line: [0; 2],
             bucket_since: now,
             window_since: now,
@@ -142,9 +147,9 @@ impl Signals {
         }
     }
 
-    /// The jitter of the line: half its usual longest silence.
+    /// The jitter of the line: half its usual longest silence, or twice what its deliveries usually range over in a round.
     pub fn jitter(&self) -> u64 {
-        self.gap / 2
+        (self.gap / 2).max(2 * self.uneven.usual())
     }
 
     /// The own queue aimed at, in bytes, at `rate`: max(3, 4 √(rate / 1667 packets/s)) packets, and what hides in the jitter.
@@ -199,6 +204,9 @@ impl Signals {
             self.next_stall = self.now + STALL_APART.max(8 * self.srtt);
         }
         self.round.longest_gap = self.round.longest_gap.max(gap.min(TIME_MAX));
+        if !self.receiver {
+            self.uneven.note((self.now - self.round.since).min(TIME_MAX), (self.total - self.round.total).min(WINDOW_MAX));
+        }
         self.round.lost += ack.lost;
         self.round.marked |= ack.ce > 0;
         if let Some(sample) = ack.rate {
@@ -277,14 +285,16 @@ impl Signals {
             && self.now.saturating_sub(self.round.since) >= self.base.max(ROUND_LEAST).max(4 * self.gap)
     }
 
-    /// Ends the round and returns what it saw; `steady`: the law holds more than six packets, so that silences are the line's.
-    pub fn end_round(&mut self, ack: &Ack, steady: bool) -> RoundSoFar {
+    /// Ends the round and returns what it saw; `steady`: the law holds more than six packets, so that silences are the line's, and `law`, so that
+    /// deliveries are.
+    pub fn end_round(&mut self, ack: &Ack, steady: bool, law: bool) -> RoundSoFar {
         let seen = self.round;
         self.rate = self.rate_in_round();
         if seen.least_rtt < u64::MAX {
             self.queue = seen.least_rtt.saturating_sub(self.base);
         }
         if !self.receiver {
+            self.learn_unevenness(law);
             self.learn_teeth();
         } else if steady {
             self.learn_jitter(seen.longest_gap);
@@ -366,6 +376,27 @@ impl Signals {
         } else if tooth > 0 {
             self.gap -= (self.gap - tooth) / 16;
         }
+        self.refresh();
+    }
+
+    /// Learns how unevenly the line delivers, from rounds that had three quarters of it: what others send would have taken more. It is no line of one
+    /// rate, on which others come between our packets: there none of them takes less than a packet's time, a sixteenth of the mean.
+    fn learn_unevenness(&mut self, law: bool) {
+        let range = self.uneven.end_round(if law { self.smooth_rate } else { 0 });
+        let (Some(range), true) = (range, law) else { return };
+        let mean = time_of(self.mss, self.rate);
+        let one_rate = self.dispersion[1] == u64::MAX || self.dispersion[1] * 16 >= mean;
+        if one_rate {
+            self.uneven.learn(self.now, 0);
+        } else if self.rate * 4 > self.line_rate() * 3 {
+            self.uneven.learn(self.now, range.saturating_sub(2 * mean));
+        }
+        self.refresh();
+    }
+
+    /// A loss or a mark: a radio line delivers late and does not drop, so that somebody fills a queue.
+    pub fn forget_unevenness(&mut self) {
+        self.uneven.forget(self.now + QUIET);
         self.refresh();
     }
 
