@@ -15,7 +15,7 @@ INLINE void lowtide_init(struct lowtide *c, const struct control_start *start)
 	lowtide_signals_init(&c->signals, start);
 	c->floor.relapse_until = c->floor.left_at = c->floor.mark = c->floor.hold_until = c->floor.most = 0;
 	c->floor.doubt_at = c->floor.arrived = 0;
-	c->floor.pairs = c->floor.uneven = c->floor.doubted = c->floor.noisy = 0;
+	c->floor.pairs = c->floor.uneven = c->floor.between = c->floor.trusted = c->floor.doubted = c->floor.noisy = 0;
 	c->floor.least = LOWTIDE_NONE;
 	c->floor.noise = LOWTIDE_NOISE;
 	c->floor.listen_from = 0;

@@ -20,6 +20,9 @@
 #define LOWTIDE_LISTEN_LATEST 128000000ULL
 #define LOWTIDE_CHANGES 8                  // of 32 samples so many differ from the one before
 
+// us: who has waited for a channel has waited longer, whoever has not less; a lone segment between other packets waits for any time.
+#define LOWTIDE_WAITED 500
+
 // By how much pairs differ on an empty line before that has been seen: network cards hold interrupts back by up to 125 us at either end
 // (Intel's drivers: at most 8000 a second), mostly less.
 #define LOWTIDE_NOISE 200
@@ -32,6 +35,13 @@ INLINE void lowtide_enter_law(struct lowtide *c, u64 rate); // law.h
 INLINE void lowtide_begin_probe(struct lowtide *c);         // probe.h
 INLINE void lowtide_begin_listening(struct lowtide *c, const struct control_ack *a);
 
+// The line was listened to in vain.
+INLINE void lowtide_heard_nothing(struct lowtide_floor *f, u64 now)
+{
+	f->listen_from = larger_u63(f->listen_from, now + f->listen_again);
+	f->listen_again = lesser_u63(2 * f->listen_again, LOWTIDE_LISTEN_LATEST);
+}
+
 // Leaves the line to others. `relapse`: a probe has just found them.
 INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, int relapse)
 {
@@ -39,12 +49,17 @@ INLINE void lowtide_yield_line(struct lowtide *c, const struct control_ack *a, i
 	struct lowtide_floor *f = &c->floor;
 	u64 hold;
 
+	if (f->trusted) { // Somebody was met before LAW had lasted until a drain: the waits were his.
+		f->trusted = 0;
+		lowtide_heard_nothing(f, s->now);
+		lowtide_forget_jitter(s);
+	}
 	f->level = relapse || s->now < f->relapse_until ? lesser_u63(f->level + 1, LOWTIDE_LEVELS) : 0;
 	if (NOW_IS(c->state) != LOWTIDE_PROBE)
 		f->left_at = s->rate;
 	f->random = lowtide_shuffle(f->random);
 	f->noisy = f->noisy && !relapse;
-	f->met = f->doubted = f->samples = f->busy = f->uneven = f->pairs = 0;
+	f->met = f->doubted = f->samples = f->busy = f->uneven = f->between = f->pairs = 0;
 	f->arrived = 0;
 	f->least = LOWTIDE_NONE;
 	f->most = 0;
@@ -145,17 +160,24 @@ INLINE void lowtide_refuse_to_listen(struct lowtide_floor *f, u64 now)
 	f->listen_from = larger_u63(f->listen_from, now + LOWTIDE_LISTEN_LATEST);
 }
 
-// The line was listened to in vain.
-INLINE void lowtide_heard_nothing(struct lowtide_floor *f, u64 now)
-{
-	f->listen_from = larger_u63(f->listen_from, now + f->listen_again);
-	f->listen_again = lesser_u63(2 * f->listen_again, LOWTIDE_LISTEN_LATEST);
-}
-
 // Whether samples come and go as they do where a station waits for its channel, and nothing speaks against a train.
 INLINE int lowtide_may_listen(const struct lowtide_floor *f, u64 now)
 {
 	return f->samples >= 32 && now >= f->listen_from && lowtide_ones((f->busy ^ (f->busy >> 1)) & 0x7fffffffU) >= LOWTIDE_CHANGES;
+}
+
+// Waits for a channel are nobody's queue: the usual one is the line's jitter until somebody is met. A receiver's way to listen, whose trains wait as
+// one.
+INLINE void lowtide_trust_the_waits(struct lowtide *c)
+{
+	u64 sum = 0;
+
+	for (int i = 0; i < LOWTIDE_QUEUES; i++)
+		sum += c->floor.queues[i];
+	lowtide_expect_jitter(&c->signals, sum / LOWTIDE_QUEUES);
+	c->floor.trusted = 1;
+	lowtide_validated(c, 0);
+	lowtide_begin_probe(c);
 }
 
 INLINE void lowtide_leave_floor(struct lowtide *c, const struct control_ack *a)
@@ -175,8 +197,12 @@ INLINE void lowtide_leave_floor(struct lowtide *c, const struct control_ack *a)
 	int doubt = enough && s->now >= f->doubt_at && lowtide_ones(f->busy & recent) <= wanted / 8;
 
 	if (!first_visit && !nobody && !is_free && !doubt) {
-		if (!lowtide_receives(s) && lowtide_may_listen(f, s->now))
+		if (!lowtide_may_listen(f, s->now))
+			return;
+		if (!lowtide_receives(s))
 			lowtide_begin_listening(c, a);
+		else if (!f->between) // Each of 32 samples has either waited for long or not at all, as for a channel.
+			lowtide_trust_the_waits(c);
 		return;
 	}
 	if (lowtide_receives(s))
@@ -242,6 +268,7 @@ INLINE void lowtide_in_floor(struct lowtide *c, const struct control_ack *a, u64
 	f->met |= uneven && f->samples > 0;
 	f->busy = (f->busy << 1) | busy;
 	f->uneven = (f->uneven << 1) | uneven;
+	f->between = (f->between << 1) | (queue > LOWTIDE_WAITED && queue <= lowtide_least_queue(&c->signals));
 	f->samples += f->samples < 0xffffffffU;
 	lowtide_leave_floor(c, a);
 }

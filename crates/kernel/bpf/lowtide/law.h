@@ -44,7 +44,8 @@ INLINE void lowtide_watch(struct lowtide *c, const struct control_ack *a)
 	// 1.2 T2, because six samples in a row are weaker evidence than the minimum of a round.
 	u64 bound = s->alarm + s->alarm / 5, queue;
 
-	if (s->now <= c->no_alarm_before || lowtide_queue_of_last(s, 1) <= bound || lowtide_in_bunches(s) || lowtide_undecided(s))
+	if (s->now <= c->no_alarm_before || lowtide_queue_of_last(s, 1) <= bound || lowtide_in_bunches(s) || lowtide_undecided(s) ||
+	    lowtide_rounds_are_trains(c))
 		return;
 	queue = lowtide_queue_of_last(s, LOWTIDE_ALARM_SAMPLES);
 	if (queue > bound && s->round.longest_gap < queue / 2) {
@@ -81,6 +82,7 @@ INLINE void lowtide_drain(struct lowtide *c)
 
 	c->floor.noisy |= c->floor.doubted; // Nobody came since.
 	c->floor.listen_again = LOWTIDE_LISTEN_AGAIN;
+	c->floor.trusted = 0;
 	s->drained = LOWTIDE_NONE;
 	c->saved = c->window;
 	c->drain_until = s->now + (lowtide_round_trip(s) + s->queue) * 13 / 10 + 4 * s->serialisation;
@@ -121,7 +123,7 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	int in_law = NOW_IS(c->state) == LOWTIDE_LAW, steady = in_law && c->window > 6 * s->mss, paused, managed, may_yield;
 	int law = steady;
 	struct lowtide_round seen;
-	u64 hole = 0;
+	u64 hole = 0, before = lowtide_queue_before(s);
 
 	if (lowtide_receives(s) && steady)
 		steady = lowtide_gaps_are_the_lines(c);
@@ -146,6 +148,8 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 		lowtide_validate(c, a);
 	else if (s->queue <= s->alarm)
 		lowtide_steer(c, &seen);
+	else if (lowtide_rounds_are_trains(c) && before <= s->alarm)
+		return;
 	else if (may_yield && !lowtide_undecided(s))
 		lowtide_raise_alarm(c, a);
 	else // Our own growth may have built it.

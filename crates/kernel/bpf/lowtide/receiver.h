@@ -90,6 +90,10 @@ INLINE void lowtide_refine_queue(struct lowtide *c)
 		c->signals.queue += lowtide_less(lowtide_less(quarter, c->signals.base), c->signals.queue + LOWTIDE_TRAIN);
 }
 
+// Whether a round's samples are of one train, which wait alike: on a line that makes it wait for its channel one round says nothing of a queue that
+// stands.
+INLINE int lowtide_rounds_are_trains(const struct lowtide *c) { return lowtide_receives(&c->signals) && lowtide_in_trains(&c->signals); }
+
 // What a silence may be longer for than on a sender's path.
 INLINE u64 lowtide_usual_hole(struct lowtide *c, const struct lowtide_round *seen)
 {

@@ -16,6 +16,7 @@
 #define LOWTIDE_STALL 25000                // us: a silence longer than this and four usual ones is a pause of the line
 #define LOWTIDE_UNEVEN_QUIET 10000000      // us: after a loss or a mark no unevenness is learned for so long
 #define LOWTIDE_STALL_APART 2000000        // us: pauses of a line are at least this far apart, and eight round trips
+#define LOWTIDE_GAP_MOST 30000             // us: the usual silence of a line that aggregates is taken to be at most this long
 #define LOWTIDE_RECENT 8                   // samples
 
 // What the running round has seen.
@@ -37,6 +38,7 @@ struct lowtide_signals {
 	struct lowtide_round round;
 	u64 receiver;                      // the form of a receive window: positions are of edges, and arrivals come in trains
 	u64 least_before;                  // receiver: the least RTT of the round before
+	u64 least_long_before;             // and of the one before that
 	u64 bin_least, bin_count;          // receiver: of the samples that make the next one of `recent`
 	u64 serialisation, knee, alarm, gap;
 	struct lowtide_bunches bunches;    // sender: how such a line is told
@@ -109,6 +111,13 @@ INLINE void lowtide_decay_jitter(struct lowtide_signals *s)
 	lowtide_refresh(s);
 }
 
+// What packets usually wait for the line.
+INLINE void lowtide_expect_jitter(struct lowtide_signals *s, u64 wait)
+{
+	s->gap = larger_u63(s->gap, lesser_u63(wait, LOWTIDE_GAP_MOST));
+	lowtide_refresh(s);
+}
+
 // What looked like the line's silences may be somebody else's.
 INLINE void lowtide_forget_jitter(struct lowtide_signals *s)
 {
@@ -122,7 +131,7 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	s->now = s->base_seen = s->bucket_since = s->window_since = s->last_ack = start->now / 1000;
 	s->srtt = 100000;
 	s->base = s->behind = s->queue = s->rate = s->smooth_rate = s->gap = 0;
-	s->drained = s->dispersion[0] = s->dispersion[1] = s->least_before = s->bin_least = LOWTIDE_NONE;
+	s->drained = s->dispersion[0] = s->dispersion[1] = s->least_before = s->least_long_before = s->bin_least = LOWTIDE_NONE;
 	s->receiver = start->receiver;
 	lowtide_bunches_init(&s->bunches);
 	lowtide_unevenness_init(&s->uneven);
@@ -172,14 +181,15 @@ INLINE u64 lowtide_queue_of_last(const struct lowtide_signals *s, u64 count)
 	return lowtide_less(least, s->base);
 }
 
-// The queue up to which a lone pair of packets has met nobody.
-INLINE u64 lowtide_free(const struct lowtide_signals *s) { return LOWTIDE_FREE + s->serialisation * 3 / 2 + 2 * lowtide_jitter(s); }
+// The queue up to which a lone pair of packets has met nobody, and that of a line without jitter.
+INLINE u64 lowtide_least_queue(const struct lowtide_signals *s) { return LOWTIDE_FREE + s->serialisation * 3 / 2; }
+INLINE u64 lowtide_free(const struct lowtide_signals *s) { return lowtide_least_queue(s) + 2 * lowtide_jitter(s); }
 
 // Starts the measurement of a probe afresh.
 INLINE void lowtide_forget_rate(struct lowtide_signals *s)
 {
 	s->rate = s->samples = 0;
-	s->round.least_rtt = s->least_before = s->bin_least = LOWTIDE_NONE;
+	s->round.least_rtt = s->least_before = s->least_long_before = s->bin_least = LOWTIDE_NONE;
 	s->bin_count = 0;
 	s->sample_delivered = s->sample_interval = 0;
 }
@@ -316,17 +326,29 @@ INLINE u64 lowtide_rate_in_round(const struct lowtide_signals *s)
 	return lowtide_rate_of(s->total - s->round.total, lowtide_less(s->now, s->round.since));
 }
 
+// Whether a packet alone takes less than 0.35 of its mean time: data comes in trains.
+INLINE int lowtide_in_trains(const struct lowtide_signals *s)
+{
+	return s->dispersion[1] < LOWTIDE_NONE && s->dispersion[1] * 20 < lowtide_time_of(s->mss, s->rate) * 7;
+}
+
+// The least queue of the two rounds before this one; huge before there were two.
+INLINE u64 lowtide_queue_before(const struct lowtide_signals *s)
+{
+	u64 least = lesser_u64(s->least_before, s->least_long_before);
+
+	return least == LOWTIDE_NONE ? LOWTIDE_NONE : lowtide_less(least, s->base);
+}
+
 // Learns the silences of a line that aggregates: while we have the whole of it nobody else can have caused them.
 INLINE void lowtide_learn_jitter(struct lowtide_signals *s, u64 longest)
 {
-	u64 mean = lowtide_time_of(s->mss, s->rate), excess;
 	int full = s->rate * 4 > lowtide_line_rate(s) * 3;
-	// A packet alone takes less than 0.35 of its mean time: the line sends in bursts.
-	int aggregates = s->dispersion[1] < LOWTIDE_NONE && s->dispersion[1] * 20 < mean * 7;
+	u64 excess;
 
-	if (!full || !aggregates || longest >= 30000)
+	if (!full || !lowtide_in_trains(s) || longest >= LOWTIDE_GAP_MOST)
 		return;
-	excess = lowtide_less(longest, 6 * larger_u63(s->serialisation, mean));
+	excess = lowtide_less(longest, 6 * larger_u63(s->serialisation, lowtide_time_of(s->mss, s->rate)));
 	s->gap = excess > s->gap ? s->gap + (excess - s->gap) / 4 : s->gap - (s->gap - excess) / 16;
 	lowtide_refresh(s);
 }
@@ -387,6 +409,7 @@ INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ac
 	} else if (steady) {
 		lowtide_learn_jitter(s, seen->longest_gap);
 	}
+	s->least_long_before = s->least_before;
 	s->least_before = seen->least_rtt;
 	lowtide_new_round(&s->round, s->now, a->delivered, s->total);
 }

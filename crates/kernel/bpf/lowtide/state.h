@@ -23,6 +23,8 @@ struct lowtide_floor {
 	u32 level, met, samples;
 	u32 pairs;                         // samples that were whole pairs
 	u32 busy, uneven;                  // one bit a sample
+	u32 between;                       // the same for one that waited, but less than a queue that counts
+	u32 trusted;                       // whoever left the visit took the waits for the line's own, and nothing has confirmed it
 	u32 doubted;                       // the visit was left at doubt_at
 	u32 noisy;                         // the path's own noise makes the floor uneven
 };

@@ -30,6 +30,9 @@ const LISTEN_LATEST: u64 = 128_000_000;
 /// independent. With 1 to 5 other stations 31 · 2 p (1 − p) = 16 to 9 are expected, where p = n / (n + 1) of the samples have to wait.
 const CHANGES: u32 = 8;
 
+/// Who has waited for a channel has waited longer, whoever has not less: a lone segment between other packets waits for any time.
+const WAITED: u64 = 500;
+
 /// By how much pairs differ on an empty line before that has been seen: network cards hold interrupts back by up to 125 µs at either end
 /// (Intel's drivers: at most 8000 a second), mostly less.
 const NOISE: u64 = 200;
@@ -69,6 +72,10 @@ pub struct Floor {
     busy: u32,
     /// The same for one that was not even.
     uneven: u32,
+    /// The same for one that waited, but less than a queue that counts.
+    between: u32,
+    /// Whoever left the visit took the waits for the line's own, and nothing has confirmed it.
+    trusted: bool,
     least: u64,
     most: u64,
     queues: [u64; 8],
@@ -95,6 +102,8 @@ impl Floor {
             arrived: 0,
             busy: 0,
             uneven: 0,
+            between: 0,
+            trusted: false,
             least: u64::MAX,
             most: 0,
             queues: [0; 8],
@@ -106,6 +115,7 @@ impl Floor {
     pub fn nobody_came(&mut self) {
         self.noisy |= self.doubted;
         self.listen_again = LISTEN_AGAIN;
+        self.trusted = false;
     }
 
     /// The probe after this visit found all of the line, so that nobody has delayed these pairs; the first may have met our own queue. Of
@@ -125,6 +135,16 @@ impl Floor {
     /// A loss or a mark: a line that makes a station wait does neither, so that somebody fills a queue, and a train would cost him one.
     pub fn refuse_to_listen(&mut self, now: u64) {
         self.listen_from = self.listen_from.max(now + LISTEN_LATEST);
+    }
+
+    /// Whether of 32 samples each has either waited for long or not at all, as for a channel.
+    fn waits_for_a_channel(&self) -> bool {
+        self.between == 0
+    }
+
+    /// What the last samples waited, in the mean.
+    fn usual_wait(&self) -> u64 {
+        self.queues.iter().sum::<u64>() / self.queues.len() as u64
     }
 
     /// The line was listened to in vain.
@@ -160,6 +180,7 @@ fn least_and_most(queues: &[u64]) -> (u64, u64) {
 impl Lowtide {
     /// Leaves the line to others. `relapse`: a probe has just found them.
     pub(super) fn yield_line(&mut self, ack: &Ack, relapse: bool) {
+        self.trust_no_more();
         let (s, floor) = (&self.signals, &mut self.floor);
         let again = (relapse || s.now < floor.relapse_until) && self.parts.has(Part::Relapse);
         floor.level = if again { (floor.level + 1).min(LEVELS) } else { 0 };
@@ -168,7 +189,8 @@ impl Lowtide {
             floor.left_at = s.rate;
         }
         floor.random = shuffle(floor.random);
-        (floor.met, floor.doubted, floor.samples, floor.busy, floor.uneven) = (false, false, 0, 0, 0);
+        (floor.met, floor.doubted, floor.samples) = (false, false, 0);
+        (floor.busy, floor.uneven, floor.between) = (0, 0, 0);
         (floor.pairs, floor.arrived, floor.least, floor.most) = (0, 0, u64::MAX, 0);
         floor.mark = s.mark(ack);
         // Up to half more at random: two of ours that left together must not come back together.
@@ -215,6 +237,7 @@ impl Lowtide {
         floor.met |= uneven && floor.samples > 0;
         floor.busy = (floor.busy << 1) | u32::from(busy);
         floor.uneven = (floor.uneven << 1) | u32::from(uneven);
+        floor.between = (floor.between << 1) | u32::from(queue > WAITED && queue <= self.signals.least_queue());
         floor.samples = floor.samples.saturating_add(1);
         self.leave_floor(ack);
     }
@@ -238,7 +261,14 @@ impl Lowtide {
         let free = (enough(wanted) && of_recent(floor.uneven) <= tolerated) || (enough(SAMPLES << floor.level.min(3)) && friend);
         let doubt = enough(wanted) && s.now >= floor.doubt_at && of_recent(floor.busy) <= wanted / 8;
         if !(first_visit || nobody || free || doubt) {
-            if !s.receiver && floor.may_listen(s.now) && self.has(Part::Listen) {
+            if !floor.may_listen(s.now) || !self.has(Part::Listen) {
+                return;
+            }
+            if s.receiver {
+                if floor.waits_for_a_channel() {
+                    self.trust_the_waits();
+                }
+            } else {
                 self.begin_listening(ack);
             }
             return;
@@ -250,6 +280,23 @@ impl Lowtide {
         self.floor.met &= !nobody;
         self.floor.doubted = doubt && !free;
         self.begin_probe();
+    }
+
+    /// Waits for a channel are nobody's queue: the usual one is the line's jitter until somebody is met. A receiver's way to listen, whose trains
+    /// wait as one.
+    fn trust_the_waits(&mut self) {
+        self.signals.expect_jitter(self.floor.usual_wait());
+        self.floor.trusted = true;
+        self.validated(false);
+        self.begin_probe();
+    }
+
+    /// Somebody was met before LAW had lasted until a drain: the waits were his.
+    fn trust_no_more(&mut self) {
+        if std::mem::take(&mut self.floor.trusted) {
+            self.floor.heard_nothing(self.signals.now);
+            self.signals.forget_jitter();
+        }
     }
 
     /// One of our kind holds a small, steady queue: enter its law from two packets. A probe would drive both above the alarm.

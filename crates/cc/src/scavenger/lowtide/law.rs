@@ -37,6 +37,7 @@ impl Lowtide {
             || s.queue_of_last(1) <= bound
             || s.bunches.many()
             || s.bunches.undecided(s.now)
+            || self.rounds_are_trains()
             || !self.has(Part::QuickAlarm)
         {
             return;
@@ -62,6 +63,7 @@ impl Lowtide {
         let in_law = self.state == State::Law;
         let steady = in_law && self.window > 6 * self.signals.mss && self.has(Part::Jitter) && self.gaps_are_the_lines();
         let alone = in_law && self.window > 6 * self.signals.mss && self.has(Part::UnevenLine);
+        let before = self.signals.queue_before();
         let seen = self.signals.end_round(ack, steady, alone);
         self.refine_queue();
         let paused = seen.longest_gap > (10_000 + self.usual_hole(&seen)).max(self.signals.queue / 2)
@@ -84,6 +86,9 @@ impl Lowtide {
         } else if may_yield && self.wants_to_validate(&seen) {
             self.validate(ack);
         } else if self.signals.queue > self.signals.alarm {
+            if self.rounds_are_trains() && before <= self.signals.alarm {
+                return;
+            }
             if may_yield && !self.signals.bunches.undecided(self.signals.now) {
                 self.raise_alarm(ack);
             } else {

@@ -34,8 +34,11 @@ pub enum Part {
     Jitter,
     /// How unevenly the line delivers is learned.
     UnevenLine,
-    /// A floor whose samples come and go is left for a train that shows whether the line sends in bunches.
+    /// A floor whose samples come and go is left for a train that shows whether the line sends in bunches; a receiver takes their waits for the
+    /// line's jitter.
     Listen,
+    /// Where a round is a train, three of them make a receiver's alarm.
+    Trains,
 }
 
 /// The mechanisms in use.

@@ -2,6 +2,7 @@
 //! may want less than it is granted.
 
 use super::arithmetic::bytes_in;
+use super::parts::Part;
 use super::round_so_far::RoundSoFar;
 use super::{Lowtide, State};
 use crate::controller::Start;
@@ -115,6 +116,12 @@ impl Lowtide {
         }
         let queue = least[(taken - 1) / 4].saturating_sub(self.signals.base);
         self.signals.queue += queue.saturating_sub(self.signals.queue + TRAIN);
+    }
+
+    /// Whether a round's samples are of one train, which wait alike: on a line that makes it wait for its channel one round says nothing of a
+    /// queue that stands.
+    pub(super) fn rounds_are_trains(&self) -> bool {
+        self.receiving.is_some() && self.signals.in_trains() && self.has(Part::Trains)
     }
 
     /// What a silence may be longer for than on a sender's path.
@@ -278,6 +285,54 @@ mod tests {
         line.drained = true;
         (0..10).for_each(|_| line.segment(60_000, 20_000, 0));
         assert_ne!(line.phase(), "floor");
+    }
+
+    /// Trains of two segments, one a round trip, of which the `n`th waits `wait(n)` for its channel.
+    fn trains(line: &mut Line, count: u64, wait: impl Fn(u64) -> u64) {
+        for n in 0..count {
+            line.segment(20_000, 20_000 + wait(n), 0);
+            line.segment(200, 20_000 + wait(n), 0);
+        }
+    }
+
+    /// One round is one train, and a station waits for its channel as a whole.
+    #[test]
+    fn of_trains_three_in_a_row_must_have_waited() {
+        let mut line = Line::in_law();
+        trains(&mut line, 20, |_| 0);
+        trains(&mut line, 60, |n| if n % 3 == 2 { 0 } else { 13_000 });
+        assert_eq!(line.phase(), "law", "each third found the channel free");
+        trains(&mut line, 10, |_| 13_000);
+        assert_eq!(line.phase(), "floor", "a queue that stands");
+    }
+
+    /// Sent to the floor by a queue, then lone segments of which every other waits.
+    fn floor_where_some_wait(wait: u64) -> Line {
+        let mut line = Line::in_law();
+        // At half of its rate, lest the line be thought to have become slower.
+        (0..100).for_each(|_| line.segment(1_200, 22_400, 0));
+        (0..40).for_each(|_| line.segment(1_200, 40_000, 0));
+        assert_eq!(line.phase(), "floor");
+        for n in 0..60 {
+            if line.phase() == "floor" {
+                line.segment(60_000, 20_000 + if n % 2 == 0 { wait + 400 * (n % 8) } else { 0 }, 0);
+            }
+        }
+        line
+    }
+
+    #[test]
+    fn waits_for_a_channel_are_the_lines_jitter_and_end_the_visit() {
+        let line = floor_where_some_wait(4_300);
+        assert_eq!(line.phase(), "probe");
+        assert!((1_000..4_000).contains(&line.cc.signals.jitter()), "{}", line.cc.signals.jitter());
+    }
+
+    /// Between a rival's packets a lone segment waits for any time.
+    #[test]
+    fn waits_of_any_length_are_somebodys() {
+        let line = floor_where_some_wait(900);
+        assert_eq!((line.phase(), line.cc.signals.jitter()), ("floor", 0));
     }
 
     /// A segment that follows the hole between two trains sees no queue, though one stands.

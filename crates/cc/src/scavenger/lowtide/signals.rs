@@ -21,6 +21,8 @@ const FREE: u64 = 1_000;
 const STALL: u64 = 25_000;
 /// After a loss or a mark no unevenness is learned for so long, as no jitter is behind a receive window (`receiver::QUIET`).
 const QUIET: u64 = 10_000_000;
+/// The usual silence of a line that aggregates is taken to be at most this long.
+const GAP_MOST: u64 = 30_000;
 /// Pauses of a line are at least this far apart, and eight round trips.
 const STALL_APART: u64 = 2_000_000;
 
@@ -49,6 +51,8 @@ pub struct Signals {
     pub round: RoundSoFar,
     /// The least RTT of the round before.
     pub least_before: u64,
+    /// The same of the round before that.
+    pub least_long_before: u64,
     /// The form of a receive window: positions are of edges, and arrivals come in trains.
     pub receiver: bool,
     /// The time of a packet on the line, see `refresh`.
@@ -96,6 +100,7 @@ impl Signals {
             total: 0,
             round: RoundSoFar::new(now, 0, 0),
             least_before: u64::MAX,
+            least_long_before: u64::MAX,
             receiver: false,
             serialisation: 0,
             knee: 0,
@@ -175,13 +180,18 @@ impl Signals {
 
     /// The queue up to which a lone pair of packets has met nobody.
     pub fn free(&self) -> u64 {
-        FREE + self.serialisation * 3 / 2 + 2 * self.jitter()
+        self.least_queue() + 2 * self.jitter()
+    }
+
+    /// The same of a line without jitter.
+    pub fn least_queue(&self) -> u64 {
+        FREE + self.serialisation * 3 / 2
     }
 
     /// Starts the measurement of a probe afresh.
     pub fn forget_rate(&mut self) {
         (self.rate, self.samples, self.round.least_rtt) = (0, 0, u64::MAX);
-        (self.least_before, self.bin) = (u64::MAX, (u64::MAX, 0));
+        (self.least_before, self.least_long_before, self.bin) = (u64::MAX, u64::MAX, (u64::MAX, 0));
         self.sample = RateSample::default();
     }
 
@@ -248,6 +258,16 @@ impl Signals {
         }
     }
 
+    /// Whether a packet alone takes less than 0.35 of its mean time: data comes in trains.
+    pub fn in_trains(&self) -> bool {
+        self.dispersion[1] < u64::MAX && self.dispersion[1] * 20 < time_of(self.mss, self.rate) * 7
+    }
+
+    /// The least queue of the two rounds before this one; huge before there were two.
+    pub fn queue_before(&self) -> u64 {
+        self.least_before.min(self.least_long_before).saturating_sub(self.base)
+    }
+
     /// A sample of the queue; behind a receive window one is one of the last eight only as the least of a 32nd of `window`.
     pub fn take_rtt(&mut self, rtt: u64, window: u64) {
         self.round.least_rtt = self.round.least_rtt.min(rtt);
@@ -299,7 +319,7 @@ impl Signals {
         } else if steady {
             self.learn_jitter(seen.longest_gap);
         }
-        self.least_before = seen.least_rtt;
+        (self.least_before, self.least_long_before) = (seen.least_rtt, self.least_before);
         self.round = RoundSoFar::new(self.now, ack.delivered, self.total);
         seen
     }
@@ -343,9 +363,7 @@ impl Signals {
     /// Learns the silences of a line that aggregates: while we have the whole of it nobody else can have caused them.
     fn learn_jitter(&mut self, longest: u64) {
         let full = self.rate * 4 > self.line_rate() * 3;
-        // A packet alone takes less than 0.35 of its mean time: the line sends in bursts.
-        let aggregates = self.dispersion[1] < u64::MAX && self.dispersion[1] * 20 < time_of(self.mss, self.rate) * 7;
-        if !full || !aggregates || longest >= 30_000 {
+        if !full || !self.in_trains() || longest >= GAP_MOST {
             return;
         }
         let excess = longest.saturating_sub(6 * self.serialisation.max(time_of(self.mss, self.rate)));
@@ -397,6 +415,12 @@ impl Signals {
     /// A loss or a mark: a radio line delivers late and does not drop, so that somebody fills a queue.
     pub fn forget_unevenness(&mut self) {
         self.uneven.forget(self.now + QUIET);
+        self.refresh();
+    }
+
+    /// What packets usually wait for the line.
+    pub fn expect_jitter(&mut self, wait: u64) {
+        self.gap = self.gap.max(wait.min(GAP_MOST));
         self.refresh();
     }
 
