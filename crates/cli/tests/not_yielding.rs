@@ -139,7 +139,8 @@ fn a_connection_whose_acknowledgements_a_later_program_takes_is_told_as_one_that
     let (cables, folder) = (Cables::new(), tempfile::tempdir().expect("a folder"));
     let json = folder.path().join("run.json");
     let server = serve(&cables);
-    let mut run = start(&cables, &json, &fetch_and_hold(3_000_000));
+    // Far more than sixteen acknowledgements, however large the pieces are in which the data comes.
+    let mut run = start(&cables, &json, &fetch_and_hold(50_000_000));
     let _intruder = cables.intrude(Verdict::Pass); // now the first of the chain
     say(&mut run, "go\n");
     assert_eq!(run.line(), "held");
