@@ -82,23 +82,6 @@ __attribute__((noinline)) int report_to_path(struct __sk_buff *skb, struct flow 
 	return 0;
 }
 
-// Of a connection whose acknowledgements leave unseen the edge is an old one, and data that they have permitted since is ignored: no report would
-// tell.
-__attribute__((noinline)) int tell_unseen(struct __sk_buff *skb, struct flow *flow)
-{
-	struct flow_snapshot *s;
-	u64 cookie;
-
-	if (!flow)
-		return 0;
-	does_not_yield(flow, LEFT_UNSEEN);
-	cookie = bpf_get_socket_cookie(skb);
-	s = bpf_map_lookup_elem(&snapshots, &cookie);
-	if (s)
-		s->unseen = 1;
-	return 0;
-}
-
 INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct flow *flow, struct segment *seg)
 {
 	struct rx *f = &flow->rx;
@@ -114,11 +97,8 @@ INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct flow
 	in.rcv_nxt = tp->rcv_nxt;
 	in.ce = seg->ce;
 	rx_receive(f, &in, &report);
-	if (report.ignored) {
-		if (went_unseen(flow, tp))
-			tell_unseen(skb, flow);
+	if (report.ignored)
 		return;
-	}
 	if (rx_collect(f, &report, in.now, config.report)) {
 		count_flow(flow, report.got);
 		report_to_path(skb, flow, &report, in.now);

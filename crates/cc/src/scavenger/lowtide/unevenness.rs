@@ -3,7 +3,7 @@
 
 /// A round's range is taken to be at most this.
 const RANGE_MOST: u64 = 50_000;
-/// The least step of `usual`: a sixteenth of a millisecond.
+/// The least step of `usual`: below what hosts add.
 const STEP_LEAST: u64 = 60;
 
 /// See the module. Times in µs, rates in bytes a second.
