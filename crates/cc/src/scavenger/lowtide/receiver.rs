@@ -287,22 +287,23 @@ mod tests {
         assert_ne!(line.phase(), "floor");
     }
 
-    /// Trains of two segments, one a round trip, of which the `n`th waits `wait(n)` for its channel.
+    /// Trains of two segments, one each 10 ms, of which the `n`th waits `wait(n)` for its channel.
     fn trains(line: &mut Line, count: u64, wait: impl Fn(u64) -> u64) {
         for n in 0..count {
-            line.segment(20_000, 20_000 + wait(n), 0);
+            line.segment(9_800, 20_000 + wait(n), 0);
             line.segment(200, 20_000 + wait(n), 0);
         }
     }
 
-    /// One round is one train, and a station waits for its channel as a whole.
+    /// A round lasts for three or four of these trains; eight in a row wait, and four only stand
+    /// in a queue that is ours: one or two whole rounds see nothing but waits.
     #[test]
     fn of_trains_three_in_a_row_must_have_waited() {
         let mut line = Line::in_law();
-        trains(&mut line, 20, |_| 0);
-        trains(&mut line, 60, |n| if n % 3 == 2 { 0 } else { 13_000 });
-        assert_eq!(line.phase(), "law", "each third found the channel free");
-        trains(&mut line, 10, |_| 13_000);
+        trains(&mut line, 20, |_| 1_500);
+        trains(&mut line, 120, |n| if n % 12 < 8 { 13_000 } else { 1_500 });
+        assert_eq!(line.phase(), "law", "in no three rounds in a row");
+        trains(&mut line, 20, |_| 13_000);
         assert_eq!(line.phase(), "floor", "a queue that stands");
     }
 
