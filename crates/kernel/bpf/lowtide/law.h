@@ -149,7 +149,7 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	else if (s->queue <= s->alarm)
 		lowtide_steer(c, &seen);
 	else if (lowtide_rounds_are_trains(c) && before <= s->alarm)
-		return;
+		c->calm = c->calm_step = 0;
 	else if (may_yield && !lowtide_undecided(s))
 		lowtide_raise_alarm(c, a);
 	else // Our own growth may have built it.

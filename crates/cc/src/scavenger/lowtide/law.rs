@@ -87,6 +87,7 @@ impl Lowtide {
             self.validate(ack);
         } else if self.signals.queue > self.signals.alarm {
             if self.rounds_are_trains() && before <= self.signals.alarm {
+                (self.calm, self.calm_step) = (0, 0);
                 return;
             }
             if may_yield && !self.signals.bunches.undecided(self.signals.now) {

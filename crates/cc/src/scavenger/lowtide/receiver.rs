@@ -307,6 +307,17 @@ mod tests {
         assert_eq!(line.phase(), "floor", "a queue that stands");
     }
 
+    /// Calm growth needs three rounds in a row. Without it LAW adds half of its share, two segments, a round trip at most: 200 in these 4 s.
+    #[test]
+    fn a_round_of_waits_ends_a_row_of_calm_rounds() {
+        let mut line = Line::in_law();
+        trains(&mut line, 20, |_| 1_500);
+        let window = line.cc.cwnd();
+        trains(&mut line, 400, |n| if n % 12 < 8 { 13_000 } else { 0 });
+        assert_eq!(line.phase(), "law");
+        assert!(line.cc.cwnd() < window + 200 * 2 * 1448, "{} of {} segments", line.cc.cwnd() / 1448, window / 1448);
+    }
+
     /// Sent to the floor by a queue, then lone segments of which every other waits.
     fn floor_where_some_wait(wait: u64) -> Line {
         let mut line = Line::in_law();
