@@ -259,6 +259,48 @@ fn a_connection_whose_acknowledgements_a_filter_drops_time_and_again_is_told() {
     assert!(said.contains("1 connection(s) did NOT yield"), "{said}");
 }
 
+/// Three megabytes to who comes.
+const GIVE: &str = r#"
+use IO::Socket::IP; my $l = IO::Socket::IP->new(LocalHost => 'fd79::2', LocalPort => 5001, Listen => 1) or die $@; $| = 1; print "ready\n";
+my $c = $l->accept; syswrite $c, 'x' x 1000000 for 1 .. 3; sysread $c, my $end, 1;
+"#;
+
+/// Segment routing (RFC 8754, RFC 8986 section 5.1) puts each IPv6 packet into another one: where packets leave, the outgoing program finds no TCP
+/// header where it looks for one.
+#[test]
+fn a_connection_whose_segments_leave_inside_other_packets_is_told_and_they_are_counted() {
+    let test = "a_connection_whose_segments_leave_inside_other_packets_is_told_and_they_are_counted";
+    if !can_manage(test) {
+        return;
+    }
+    let (cables, folder) = (Cables::new(), tempfile::tempdir().expect("a folder"));
+    ip(&cables.client, "addr add fd78::1/64 dev one nodad");
+    ip(&cables.server, "addr add fd78::2/64 dev one nodad");
+    ip(&cables.server, "addr add fd79::2/128 dev lo");
+    let wrap = "-6 route add fd79::2/128 encap seg6 mode encap segs fd78::2 dev one src fd78::1";
+    if !cables.client.place(Command::new("ip").args(wrap.split(' '))).status().is_ok_and(|s| s.success()) {
+        skip(test, "no segment routing in this kernel");
+        return;
+    }
+    let unwrap =
+        || Ok(["all", "one"].iter().try_for_each(|name| fs::write(format!("/proc/sys/net/ipv6/conf/{name}/seg6_enabled"), "1"))?);
+    cables.server.enter(unwrap).expect("settings of the namespace");
+    let mut server = Running::of(cables.server.place(Command::new("perl").args(["-e", GIVE])));
+    assert_eq!(server.line(), "ready");
+    let json = folder.path().join("run.json");
+    let mut run = start(&cables, &json, "head -c 3000000 < /dev/tcp/fd79::2/5001 | wc -c; read end");
+    say(&mut run, "go\n");
+    assert_eq!(run.line(), "3000000");
+    run.kill("-TERM");
+    let (said, summary) = end(run, &json);
+    assert_eq!((&summary["acks_lowered"], &summary["left_alone"]["acks_unseen"]), (&0.into(), &1.into()), "{said}{summary:#}");
+    assert!(summary["packets_unparsed"].as_u64() > Some(0), "{summary:#}");
+    assert!(
+        said.contains("1 connection(s) did NOT yield: 1 acknowledgements leave where lowtide does not see or cannot read them"),
+        "{said}"
+    );
+}
+
 /// From one address after the other, from each a few bytes.
 const MANY: &str = r#"
 use Socket; socket(my $l, AF_INET, SOCK_STREAM, 6); bind($l, sockaddr_in(5001, INADDR_ANY)); listen($l, 9);
