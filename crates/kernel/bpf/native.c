@@ -104,6 +104,7 @@ struct rx *lowtide_rx_new(u64 now, u32 mss, u32 most, u8 ws, u8 timestamps)
 
 void lowtide_rx_free(struct rx *f) { free(f); }
 u16 lowtide_rx_send(struct rx *f, const struct rx_out *o) { return rx_send(f, o); }
+void lowtide_rx_not_lowered(struct rx *f, const struct rx_out *o) { rx_not_lowered(f, o); }
 void lowtide_rx_receive(struct rx *f, const struct rx_in *i, struct rx_report *r) { rx_receive(f, i, r); }
 int lowtide_path_receive(struct lowtide_path *p, struct rx *f, const struct rx_report *r, u64 now)
 {

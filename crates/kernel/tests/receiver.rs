@@ -88,6 +88,19 @@ fn a_record_that_is_half_written_gives_no_rtt() {
     }
 }
 
+/// The ACK showed the kernel's own edge: what that permits left earlier than any record of ours says, and no later ACK may take it back.
+#[test]
+fn an_acknowledgement_that_could_not_be_lowered_is_counted_as_it_left() {
+    let mut flow = open(0, 3000, 0, 0);
+    let refused = out(10, 0, 2, 60_000);
+    assert_eq!(flow.send(&refused), 3000);
+    flow.not_lowered(&refused);
+    assert_eq!(flow.edge(), 60_000);
+    let report = flow.receive(&segment(40, 0, 1460, 90, 2, 0));
+    assert_eq!((report.got, report.rtt), (1460, UNKNOWN), "it may have been permitted before");
+    assert_eq!(flow.send(&out(50, 1460, 3, 60_000)), 58_540, "the edge stays");
+}
+
 /// The edge tells which ACK released a segment, the timestamp alone does not.
 #[test]
 fn labels() {
@@ -141,8 +154,8 @@ fn retransmissions() {
 
 proptest! {
     /// Whatever arrives, whatever the kernel wants to send, and whatever of it lowtide's program does not see (an interface made anew, a
-    /// clsact filter asleep, for a second or for one ACK): the edge on the wire never moves left (but where the kernel's own does), no
-    /// field is above the kernel's, none is zero unless that is, duplicate ACKs carry equal fields.
+    /// clsact filter asleep, for a second or for one ACK) or cannot write: the edge on the wire never moves left (but where the kernel's
+    /// own does), no field is above the kernel's, none is zero unless that is, duplicate ACKs carry equal fields.
     #[test]
     fn the_wire_is_never_lied_to(
         scale in 0u8..=14, start in any::<u32>(), timestamps in any::<bool>(), pulls_back in any::<bool>(),
@@ -194,9 +207,13 @@ proptest! {
                     }
                     let kernel = ack.wrapping_add(u32::from(field) << scale);
                     own = Some(kernel);
-                    let sent = if unseen { field } else {
-                        flow.send(&Out { before, segs: 1, ..out(now, ack, tick, field) })
-                    };
+                    let segment = Out { before, segs: 1, ..out(now, ack, tick, field) };
+                    let mut sent = if unseen { field } else { flow.send(&segment) };
+                    let refused = kind == 9 && sent != field;
+                    if refused {
+                        flow.not_lowered(&segment);
+                        sent = field;
+                    }
                     before += 1;
                     prop_assert!(sent <= field && (sent > 0 || field == 0));
                     let edge = ack.wrapping_add(u32::from(sent) << scale);
@@ -205,7 +222,7 @@ proptest! {
                         prop_assert!(moved >= 0 || edge == kernel, "the edge moved by {moved}");
                     }
                     wire = Some(wire.map_or(edge, |b| if edge.wrapping_sub(b) as i32 > 0 { edge } else { b }));
-                    if let (false, false, true, Some((a, k, f))) = (unseen, fresh, held > 0, last)
+                    if let (false, false, true, Some((a, k, f))) = (unseen || refused, fresh, held > 0, last)
                         && a == ack && k == field && i64::from(k) << scale >= i64::from(wire.unwrap_or(ack).wrapping_sub(ack)) {
                             prop_assert_eq!(f, sent, "a duplicate ACK with another window");
                     }

@@ -99,6 +99,7 @@ unsafe extern "C" {
     fn lowtide_rx_new(now: u64, mss: u32, most: u32, ws: u8, timestamps: u8) -> *mut RawRx;
     fn lowtide_rx_free(rx: *mut RawRx);
     fn lowtide_rx_send(rx: *mut RawRx, out: *const Out) -> u16;
+    fn lowtide_rx_not_lowered(rx: *mut RawRx, out: *const Out);
     fn lowtide_rx_receive(rx: *mut RawRx, input: *const In, report: *mut Report);
     fn lowtide_rx_edge(rx: *const RawRx) -> u32;
     fn lowtide_rx_flow_window(rx: *const RawRx) -> u32;
@@ -204,6 +205,12 @@ impl Flow {
     pub fn send(&mut self, out: &Out) -> u16 {
         // SAFETY: see `Send`.
         unsafe { lowtide_rx_send(self.0.as_ptr(), out) }
+    }
+
+    /// What was [sent](Self::send) last left with the kernel's own field, for its header could not be written.
+    pub fn not_lowered(&mut self, out: &Out) {
+        // SAFETY: see `Send`.
+        unsafe { lowtide_rx_not_lowered(self.0.as_ptr(), out) }
     }
 
     /// An incoming segment with payload.
