@@ -1,4 +1,4 @@
-//! Runs a scenario: lays it out, plans its traffic, turns the crank, reports. Pure: the same scenario and seed give the same
+//! Runs a scenario: lays it out, plans its traffic, runs the event loop, reports. Pure: the same scenario and seed give the same
 //! outcome, byte for byte.
 
 use std::io;

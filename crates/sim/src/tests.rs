@@ -1,4 +1,4 @@
-//! Whole runs: what anyone in the field would check first (issue 4).
+//! Whole runs against what is known in the field: shares, delays, completion times, the laws of Mathis and of AIMD.
 
 use lowtide_scenario::scenario::Dumbbell;
 use lowtide_scenario::{Scenario, Summary, Topology};

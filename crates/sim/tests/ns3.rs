@@ -273,7 +273,7 @@ fn aqms_drop_and_delay_as_ns3s_do() {
                 "{{ kind = \"{kind}\", packets = {}, ecn = false, device_queue_packets = 1{pie}{fair}{spared} }}",
                 record.option("packets")
             );
-            // CoDel throws no dice.
+            // CoDel draws no random numbers.
             let seeds = if pie.is_empty() { 1 } else { 3 };
             let runs: Vec<Run> = (1..=seeds).map(|seed| record.ours("newreno-ns3", &queue, seed)).collect();
             let ours = |value: fn(&Run) -> f64| mean(&runs.iter().map(value).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Loss recovery by the RFCs' book: RFC 6675 with SACK, RFC 6582 (NewReno) without, RFC 5681 for the timeout.
+//! Loss recovery as the RFCs have it: RFC 6675 with SACK, RFC 6582 (NewReno) without, RFC 5681 for the timeout.
 
 use lowtide_cc::Cause;
 use lowtide_units::Time;
