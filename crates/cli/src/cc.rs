@@ -44,12 +44,7 @@ struct Listed {
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::List { json } => list(*json)?,
-        Action::Load { names } => {
-            for known in named(names)? {
-                let new = known.load()?;
-                stdout::line(format!("{} {}", known.name, if new { "is loaded" } else { "was loaded already" }))?;
-            }
-        }
+        Action::Load { names } => load(names)?,
         Action::Unload { names } => {
             for known in named(names)? {
                 let was = known.unload()?;
@@ -63,6 +58,26 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
 /// All if none is named. A name that is none is known before anything is done.
 fn named(names: &[String]) -> anyhow::Result<Vec<&'static Known>> {
     if names.is_empty() { Ok(KNOWN.iter().collect()) } else { names.iter().map(|name| Known::by_name(name)).collect() }
+}
+
+/// Of all, those that this kernel takes: an older one has no control that says its own pace. What is named is to be had, or nothing is right.
+fn load(names: &[String]) -> anyhow::Result<()> {
+    let mut refused = None;
+    let mut loaded = 0;
+    for known in named(names)? {
+        match known.load() {
+            Ok(new) => {
+                loaded += 1;
+                stdout::line(format!("{} {}", known.name, if new { "is loaded" } else { "was loaded already" }))?;
+            }
+            Err(e) if names.is_empty() => {
+                eprintln!("lowtide: {} is NOT loaded: {e:#}", known.name);
+                refused = Some(e);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    refused.filter(|_| loaded == 0).map_or(Ok(()), Err)
 }
 
 fn list(json: bool) -> anyhow::Result<()> {

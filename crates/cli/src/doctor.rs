@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use lowtide_kernel::cgroup::Group;
 use lowtide_kernel::chain::{self, Other};
-use lowtide_kernel::check::sending_verified;
+use lowtide_kernel::check;
 use lowtide_kernel::features::{Feature, Features};
-use lowtide_kernel::{Config, Lacking, Receiver, Verified};
+use lowtide_kernel::{Choice, Config, Lacking, Receiver, Verified};
 use serde::Serialize;
 
 use crate::hierarchy;
@@ -29,6 +29,9 @@ struct Report {
     refusal: Option<String>,
     /// The same of the sending side. `run` goes on with one of the two, and holds back what that one can.
     uploads_refusal: Option<String>,
+    /// The controls that `run` yields by where it is not told which: of downloads, and of uploads where those are held back.
+    receives_by: &'static str,
+    sends_by: Option<&'static str>,
     /// What is not done, and why: the kernel refuses a program that the rest works without.
     lacking: Vec<String>,
     /// What loading them took the kernel's verifier.
@@ -51,10 +54,16 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         Err(e) => Some(format!("{e:#}")),
     };
     let refusal = tell(features.ready().then(attempt));
-    let uploads_refusal = tell(features.ready().then(|| sending_verified(&Config::default())));
+    let mut sends_by = None;
+    let uploads_refusal = tell(features.ready().then(|| {
+        let sending = check::sending(&Config::default())?;
+        sends_by = Some(sending.by);
+        Ok((sending.verified, sending.lacking))
+    }));
     let ready = features.ready() && (refusal.is_none() || uploads_refusal.is_none());
     let other_programs = if ready { chain::others()? } else { Vec::new() };
-    let report = Report { schema: 1, ready, features: features.list, refusal, uploads_refusal, lacking, programs, other_programs };
+    let (features, receives_by) = (features.list, Choice::default().receives_by());
+    let report = Report { schema: 1, ready, features, refusal, uploads_refusal, receives_by, sends_by, lacking, programs, other_programs };
     match args.json {
         true => stdout::line(serde_json::to_string_pretty(&report)?)?,
         false => stdout::print(text(&report))?,
@@ -77,11 +86,14 @@ fn text(report: &Report) -> String {
         text += &format!("{:8} {:16} instructions the verifier followed: {}\n", "ok", "BPF programs", each.join(", "));
     }
     if report.ready {
-        let tried = [("downloads", &report.refusal, TRIED), ("uploads", &report.uploads_refusal, REGISTERED)];
+        let tried = [
+            ("downloads", &report.refusal, TRIED, report.receives_by),
+            ("uploads", &report.uploads_refusal, REGISTERED, report.sends_by.unwrap_or_default()),
+        ];
         text += &tried
-            .map(|(what, why, done)| match why {
+            .map(|(what, why, done, by)| match why {
                 Some(why) => format!("{:8} {what:16} NOT held back: {why}\n", "without"),
-                None => format!("{:8} {what:16} {done}\n", "ok"),
+                None => format!("{:8} {what:16} by {by}: {done}\n", "ok"),
             })
             .concat();
         text += &report.lacking.iter().map(|why| format!("{:8} {:16} {why}\n", "without", "a program")).collect::<String>();
@@ -151,6 +163,8 @@ mod tests {
             features: features.list,
             refusal: None,
             uploads_refusal: None,
+            receives_by: "one",
+            sends_by: None,
             lacking: Vec::new(),
             programs: Vec::new(),
             other_programs: Vec::new(),

@@ -43,13 +43,9 @@ const USAGE: &str = "lowtide run [OPTIONS] -- CMD [ARGUMENT]...
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), override_usage = USAGE)]
 pub struct Args {
-    /// The control to yield by: `ledbat_pp-enhanced-burst` unless told otherwise, `ledbat_pp-enhanced`, `ledbat_pp-burst`, `ledbat_pp`,
-    /// `lowtide`; for what is sent alone also `ledbat`, `tcp_lp`, `tcp_nice` (docs/run.md)
-    #[arg(long, value_name = "NAME", value_parser = native::by_name)]
+    #[arg(long, value_name = "NAME", value_parser = native::by_name, help = help_of_cc())]
     cc: Option<&'static Profile>,
-    /// The queueing delay that it aims at, such as `25ms`; by default the smaller of 60 ms and the base RTT, which yields to BBR too. A delay from
-    /// 5ms to 60ms takes the place of the 60. For controls that aim at one: `ledbat_pp` and its profiles, `ledbat` (to 100ms)
-    #[arg(long, value_name = "DELAY")]
+    #[arg(long, value_name = "DELAY", help = help_of_target())]
     target: Option<Delay>,
     /// Mark what the group sends as Lower Effort (RFC 8622), so that routers which know it may put it behind the rest
     #[arg(long, value_name = "CLASS")]
@@ -80,6 +76,25 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+fn help_of_cc() -> String {
+    format!(
+        "The control to yield by, of both directions: `ledbat_pp-enhanced-burst` (or `enhanced`), `ledbat_pp-enhanced`, `ledbat_pp-burst` (or `ledbat++`), \
+         `ledbat_pp`, `lowtide`; for what is sent alone also `ledbat`, `tcp_lp`, `tcp_nice`. Unless told otherwise: {} (docs/run.md)",
+        Choice::default()
+    )
+}
+
+fn help_of_target() -> String {
+    let by_default = Choice::default();
+    let aimed = "5ms".parse().and_then(|least| Choice::new(None, Some(least))).map(|aimed| aimed.sends_by()).unwrap_or_default();
+    let without_cc =
+        if by_default.sends_by() == aimed { String::new() } else { format!("; without --cc it chooses `{aimed}` for both directions") };
+    format!(
+        "The queueing delay to aim at, such as `25ms`, for controls that aim at one: `ledbat_pp` and its profiles, by themselves at 60 ms, or where enhanced at \
+         the smaller of 60 ms and the base RTT, which yields to BBR too (a delay from 5ms to 60ms takes the place of the 60), and `ledbat` (to 100ms){without_cc}"
+    )
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Dscp {
     #[value(name = "le")]
@@ -96,6 +111,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     let choice = Choice::new(args.cc, args.target).unwrap_or_else(|why| clap::Error::raw(ErrorKind::ValueValidation, why + "\n").exit());
     if let Some(only_sends) = args.cc.filter(|control| !control.receives() && !args.quiet) {
         say(format_args!("--cc {}: what is sent yields by it; what is received yields by {}", only_sends.name, choice.receives_by()));
+    }
+    let by_default = Choice::default().sends_by();
+    if args.cc.is_none() && choice.sends_by() != by_default && !args.quiet {
+        say(format_args!(
+            "--target: what is sent yields by {}, which aims at a delay; {by_default}, the default, aims at none",
+            choice.sends_by()
+        ));
     }
     let managed = match manage(&args, &what, choice) {
         Ok(managed) => Some(managed),
@@ -178,7 +200,7 @@ fn describe(args: &Args, what: &What, choice: Choice, managed: Option<&Managed>)
         cgroup: managed.map(|m| m.path().display().to_string()).unwrap_or_default(),
         target: choice.target(),
         receives_by: choice.receives_by().to_owned(),
-        sends_by: choice.sends_by().to_owned(),
+        sends_by: managed.and_then(Managed::sends_by).unwrap_or(choice.sends_by()).to_owned(),
         lacking: managed.map(Managed::lacking).unwrap_or_default(),
         not_held_back: managed.and_then(Managed::not_held_back),
         open_before_not_held_back: managed.and_then(Managed::open_before_not_held_back),

@@ -104,8 +104,13 @@ impl Kernel {
 
     /// A run of `BOTH_ENDS`: the names of its ends' controls, what it said, and its JSON.
     fn run(&self, refused: &str) -> (String, String, Value) {
-        let file = self.path("told.json");
-        let words = ["run", "--json", &file.display().to_string(), "--", "env", "-u", "LD_PRELOAD", "perl", "-e", BOTH_ENDS];
+        self.run_by(refused, &[])
+    }
+
+    /// The same with `options` of `lowtide run`.
+    fn run_by(&self, refused: &str, options: &[&str]) -> (String, String, Value) {
+        let file = self.path("told.json").display().to_string();
+        let words = [&["run", "--json", &file], options, &["--", "env", "-u", "LD_PRELOAD", "perl", "-e", BOTH_ENDS]].concat();
         let mut run = Running::of(self.lowtide(refused, &words).stdin(Stdio::piped()));
         let mut input = run.child.stdin.take().expect("piped");
         run.line();
@@ -129,14 +134,18 @@ fn where_the_sending_programs_are_refused_downloads_are_held_back_and_the_line_a
     let Some(kernel) = Kernel::new("where_the_sending_programs_are_refused_downloads_are_held_back_and_the_line_and_doctor_say_so") else {
         return;
     };
-    let (names, said, told) = kernel.run("send_cong_avoid");
+    let (names, said, told) = kernel.run("choose");
     assert!(!names.contains("lowtide"), "{names}");
     assert!(said.contains("uploads are NOT held back") && said.contains("what it sent was NOT held back"), "{said}");
     assert_eq!((&told["connections"], &told["not_held_back"]), (&2.into(), &Value::Null), "{told:#}");
     assert!(told["sent"]["not_held_back"].is_string() && told["bytes"].as_u64() >= Some(100_000), "{told:#}");
-    let (output, text) = kernel.doctor("send_cong_avoid");
+    let (output, text) = kernel.doctor("choose");
     assert!(output.status.success() && text.contains("uploads          NOT held back"), "{text}");
-    assert!(text.contains("downloads        the receiving programs") && text.ends_with("for what is received alone.\n"), "{text}");
+    assert!(
+        text.contains("downloads        by ledbat_pp-enhanced-burst: the receiving programs")
+            && text.ends_with("for what is received alone.\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -178,11 +187,49 @@ fn where_an_iterator_is_refused_new_connections_are_held_back_all_the_same() {
     assert!(output.status.success() && text.matches("a program").count() == 3, "{text}");
 }
 
+/// As Linux before 6.0 does, which has no control without `cong_avoid` and lets no program write a pace: a control that says its pace is refused as a
+/// whole. That the plain one is then held by does not depend on which of its programs it is.
+#[test]
+fn where_a_control_that_paces_is_refused_a_simpler_one_holds_uploads_back_and_run_and_its_json_say_so() {
+    let test = "where_a_control_that_paces_is_refused_a_simpler_one_holds_uploads_back_and_run_and_its_json_say_so";
+    let Some(kernel) = Kernel::new(test) else { return };
+    for refused in ["send_cong_control send_cong_contr", "send_init!"] {
+        let (names, said, told) = kernel.run_by(refused, &["--cc", "lowtide"]);
+        assert!(names.split(' ').all(|name| name.starts_with("lowtide_")), "{refused}: {names}: {said}");
+        assert!(said.contains("what is sent yields by a simpler control (`lowtide`: the kernel refuses"), "{refused}: {said}");
+        assert_eq!((&told["sends_by"], &told["receives_by"]), (&"ledbat_pp-enhanced-burst".into(), &"lowtide".into()), "{told:#}");
+        assert!(told["lacking"].as_array().is_some_and(|all| all.len() == 1) && told["sent"]["not_held_back"].is_null(), "{told:#}");
+        assert!(told["sent"]["bytes"].as_u64() >= Some(100_000), "{refused}: {told:#}");
+    }
+    let (_, _, told) = kernel.run_by("", &["--cc", "lowtide"]);
+    assert_eq!((&told["sends_by"], &told["lacking"]), (&"lowtide".into(), &serde_json::json!([])), "where nothing is refused: {told:#}");
+}
+
+/// In a mount namespace of its own, whose BPF file system takes the pins away with it.
+#[test]
+fn of_all_controls_for_the_machine_those_are_loaded_that_the_kernel_takes_and_of_named_ones_a_refused_one_fails() {
+    let test = "of_all_controls_for_the_machine_those_are_loaded_that_the_kernel_takes_and_of_named_ones_a_refused_one_fails";
+    let Some(kernel) = Kernel::new(test) else { return };
+    let script = r#"mount -t bpf bpf /sys/fs/bpf || exit 9
+        LD_PRELOAD="$1" REFUSED="send_cong_control send_cong_contr" "$0" cc load && echo went on
+        LD_PRELOAD="$1" REFUSED="send_cong_control send_cong_contr" "$0" cc load lt_lowtide || echo failed
+        "$0" cc unload"#;
+    let words = ["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide")];
+    let output = Command::new("unshare").args(words).arg(kernel.path("refuse.so")).output().expect("unshare starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
+    assert!(
+        out.contains("lt_ledbat_pp is loaded\n") && out.contains("lt_nice is loaded\n") && !out.contains("lt_lowtide is loaded"),
+        "{out}{err}"
+    );
+    assert!(out.contains("went on\nfailed\n") && err.contains("lt_lowtide is NOT loaded: the kernel refuses"), "{out}{err}");
+    assert!(output.status.success() && out.contains("lt_nice is unloaded"), "{out}{err}");
+}
+
 /// As Linux before 6.0 does: `send_init` writes to a field of the socket that no program may write to there.
 #[test]
 fn where_a_program_may_not_ask_for_pacing_uploads_are_held_back_unpaced() {
     let Some(kernel) = Kernel::new("where_a_program_may_not_ask_for_pacing_uploads_are_held_back_unpaced") else { return };
-    let (names, said, told) = kernel.run("send_init!");
+    let (names, said, told) = kernel.run_by("send_init!", &["--cc", "enhanced"]);
     assert!(names.split(' ').all(|name| name.starts_with("lowtide_")), "{names}: {said}");
     assert!(said.contains("uploads are not paced (`send_init`: the kernel refuses"), "{said}");
     assert!(told["lacking"].as_array().is_some_and(|all| all.len() == 1) && told["sent"]["not_held_back"].is_null(), "{told:#}");

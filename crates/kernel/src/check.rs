@@ -11,23 +11,29 @@ use crate::config::Config;
 use crate::load;
 use crate::object;
 use crate::send_load;
-use crate::send_wire::Settings;
 use crate::stats::{Lacking, Verified};
 
-/// What loading the sending programs of a group took the kernel's verifier. Their control is registered and taken back; they are attached
-/// to nothing, so that no connection changes. With the programs that it can do without and that the kernel refuses.
+/// What came of trying the sending programs of a group.
+#[derive(Clone, Debug)]
+pub struct Sending {
+    /// The profile that a group would send by: the one that was chosen, or what stands in for it.
+    pub by: &'static str,
+    /// What loading them took the kernel's verifier.
+    pub verified: Vec<Verified>,
+    /// What the kernel refuses and a group can do without.
+    pub lacking: Vec<Lacking>,
+}
+
+/// Loads the sending programs of a group, registers their control and takes it back; they are attached to nothing, so that no connection changes.
 ///
 /// # Errors
 /// The kernel refuses them or the control.
-pub fn sending_verified(config: &Config) -> Result<(Vec<Verified>, Vec<Lacking>)> {
+pub fn sending(config: &Config) -> Result<Sending> {
     // Another name for each: several may ask at once.
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let name = format!("lt_{}_{}", process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
-    let (target_ns, profile) = config.choice.sending();
-    let settings = Settings { name: &name, target_ns, profile, cgroup: 0, owned: true, alone: false, paces: true };
-    let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
-    let _registered = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
-    Ok((object::verified(&object), lacking))
+    let registered = send_load::register_for(config.choice, &name, 0)?;
+    Ok(Sending { by: registered.sends_by, verified: object::verified(&registered.object), lacking: registered.lacking })
 }
 
 /// Bytes of `struct __sk_buff` up to `gso_size`, and where what a caller may set of a batch stands in it (linux/bpf.h; Linux

@@ -14,10 +14,10 @@ use crate::cgroup::Group;
 use crate::config::Config;
 use crate::object;
 use crate::open_sockets::{Joined, Namespaces};
-use crate::send_load;
+use crate::send_load::{self, Registered};
 use crate::send_open;
 use crate::send_stats::{SendSnapshot, SendTotals};
-use crate::send_wire::{self, Settings};
+use crate::send_wire;
 use crate::stats::Lacking;
 use crate::wire;
 
@@ -29,6 +29,7 @@ pub struct Sender {
     object: Object,
     lacking: Vec<Lacking>,
     name: String,
+    sends_by: &'static str,
     group: Group,
     namespaces: Namespaces,
     /// What its processes have open, where some were made in another group.
@@ -48,12 +49,8 @@ impl Sender {
     pub fn attach(cgroup: &Path, config: &Config) -> Result<Sender> {
         let name = format!("lowtide_{}", process::id());
         let group = Group::open(cgroup)?;
-        let (target_ns, profile) = config.choice.sending();
         let cgroup_id = fs::metadata(group.path())?.ino();
-        let settings = Settings { name: &name, target_ns, profile, cgroup: cgroup_id, owned: true, alone: false, paces: true };
-        let (mut object, lacking) = send_load::load_what_there_is(&settings)?;
-        object::keep_alive(&object)?;
-        let control = send_load::register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
+        let Registered { object, control, sends_by, lacking } = send_load::register_for(config.choice, &name, cgroup_id)?;
         let attached = ["choose", "refuse"].map(|program| {
             attach_program(&object, program, group.path())
                 .with_context(|| format!("{}: the kernel does not attach `{program}` to this cgroup", cgroup.display()))
@@ -61,7 +58,7 @@ impl Sender {
         let choosers = attached.into_iter().collect::<Result<Vec<Link>>>()?;
         let mut namespaces = Namespaces::default();
         namespaces.follow(&group.processes()?);
-        let mut sender = Sender { choosers, _control: control, object, lacking, name, group, namespaces, joined: None, polls: 0 };
+        let mut sender = Sender { choosers, _control: control, object, lacking, name, sends_by, group, namespaces, joined: None, polls: 0 };
         send_open::unregister_dead();
         sender.attempt("reclaim", |sender| send_open::reclaim(&sender.namespaces, &sender.object));
         sender.attempt("take_over", |sender| sender.namespaces.run(&sender.object, "take_over").map(drop));
@@ -111,6 +108,11 @@ impl Sender {
     /// The control's name, as `ss -ti` and getsockopt show it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The profile that it sends by: the one that was chosen, or what stands in for it where the kernel refuses that.
+    pub fn sends_by(&self) -> &'static str {
+        self.sends_by
     }
 
     /// Tells the control, which sockets keep when we are killed, that we have not been, and looks where the group's processes are. Call

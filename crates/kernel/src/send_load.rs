@@ -5,7 +5,9 @@ use std::ffi::OsStr;
 use anyhow::{Context, Result, anyhow};
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject};
+use lowtide_window::Profile;
 
+use crate::choice::Choice;
 use crate::object;
 use crate::probe::{has_control_links, has_four_arguments};
 use crate::send_wire::{self, NAME_BYTES, Settings};
@@ -48,14 +50,48 @@ const OPTIONAL: [&str; 5] = [ASKS_TO_PACE, "take_over", "give_back", "reclaim", 
 /// It is not left out, but does not ask.
 const ASKS_TO_PACE: &str = "send_init";
 
-/// All that a group has use for, but for what the kernel refuses and a group can do without.
-pub(crate) fn load_what_there_is(settings: &Settings) -> Result<(Object, Vec<Lacking>)> {
-    load_as_far(settings, &OPTIONAL, |program| program != "users")
+/// A group's programs in the kernel, and its control known to it.
+pub(crate) struct Registered {
+    pub(crate) object: Object,
+    pub(crate) control: Link,
+    /// The profile that it sends by.
+    pub(crate) sends_by: &'static str,
+    pub(crate) lacking: Vec<Lacking>,
+}
+
+/// All that a group has use for, but for what the kernel refuses and a group can do without; its control under `name`. Where the kernel refuses the
+/// control that was chosen, the plain one stands in: an upload that yields another way is less bad than one that does not.
+pub(crate) fn register_for(choice: Choice, name: &str, cgroup: u64) -> Result<Registered> {
+    let refusal = match register_chosen(choice, name, cgroup) {
+        Ok(registered) => return Ok(registered),
+        Err(refusal) => refusal,
+    };
+    let Some(plain) = choice.without_its_sender() else { return Err(refusal) };
+    // What keeps the plain one out as well is no matter of the control.
+    let Ok(mut registered) = register_chosen(plain, name, cgroup) else { return Err(refusal) };
+    registered.lacking.insert(0, Lacking { program: choice.sends_by(), why: format!("{refusal:#}") });
+    Ok(registered)
+}
+
+fn register_chosen(choice: Choice, name: &str, cgroup: u64) -> Result<Registered> {
+    let (target_ns, profile) = choice.sending();
+    let settings = Settings { name, target_ns, profile, cgroup, owned: true, alone: false, paces: true };
+    let optional: Vec<_> = OPTIONAL.into_iter().filter(|program| *program != ASKS_TO_PACE || !says_its_pace(profile)).collect();
+    let (mut object, lacking) = load_as_far(&settings, &optional, |program| program != "users")?;
+    object::keep_alive(&object)?;
+    let control = register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
+    Ok(Registered { object, control, sends_by: profile.name, lacking })
+}
+
+/// Whether a control says a pace besides a window, without which its window means little (IS_PACED of bpf/send_state.h).
+fn says_its_pace(profile: &Profile) -> bool {
+    profile.name == "lowtide"
 }
 
 /// The control alone, which does not ask the kernel to pace where the kernel does not let it.
 pub(crate) fn load_control(settings: &Settings) -> Result<(Object, Vec<Lacking>)> {
-    load_as_far(settings, &[ASKS_TO_PACE], |program| program.starts_with("send_"))
+    let optional: &[_] = if says_its_pace(settings.profile) { &[] } else { &[ASKS_TO_PACE] };
+    load_as_far(settings, optional, |program| program.starts_with("send_"))
 }
 
 fn load_as_far(settings: &Settings, optional: &[&'static str], wanted: impl Fn(&str) -> bool) -> Result<(Object, Vec<Lacking>)> {

@@ -146,14 +146,18 @@ pub struct Verified {
     pub followed: u32,
 }
 
-/// A program that the kernel refuses, as a whole or in one thing that it would do, and without which all else works.
+/// A program that the kernel refuses, as a whole or in one thing that it would do, and without which all else works; or a group's sending control, for which
+/// another stands in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lacking {
-    /// The program.
+    /// The program, or the control's profile.
     pub program: &'static str,
     /// The kernel's reason.
     pub why: String,
 }
+
+/// What stands in for a control is [`crate::Sender::sends_by`].
+const STANDS_IN: &str = "what is sent yields by a simpler control";
 
 impl Lacking {
     /// What is not done without it.
@@ -163,6 +167,7 @@ impl Lacking {
             "take_over" => "what connections send that were open before is NOT held back",
             "give_back" => "connections that outlive a run act as Reno until the next one",
             "send_init" => "uploads are not paced",
+            control if lowtide_window::by_name(control).is_ok() => STANDS_IN,
             "reclaim" => "connections of runs that were killed act as Reno for good",
             _ => "uploads are not shown, and count when their connection ends",
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lowtide_kernel::check::{Bench, sending_verified};
+use lowtide_kernel::check::{self, Bench};
 use lowtide_kernel::native::{Profile, SENDERS, by_name};
 use lowtide_kernel::{Choice, Config};
 use lowtide_testing::skip;
@@ -129,7 +129,8 @@ fn bound(program: &str, is_old: bool) -> u32 {
 #[test]
 fn the_verifier_follows_no_program_further_than_its_bound() {
     let Some(bench) = bench() else { return };
-    let (sending, lacking) = sending_verified(&Config::default()).expect("the kernel takes the programs");
+    let enhanced = named(by_name("enhanced").expect("it is there"));
+    let check::Sending { verified: sending, lacking, .. } = check::sending(&enhanced).expect("the kernel takes the programs");
     assert!(lacking.is_empty(), "{lacking:?}");
     let (receiving, names) = (bench.verified(), sending.iter().map(|p| p.name.as_str()).collect::<Vec<_>>());
     // Before 6.6 there is one outgoing program, not two.
@@ -151,9 +152,10 @@ fn the_verifier_follows_no_control_further_than_its_bound() {
     let Some(_) = bench() else { return };
     let lowtide = by_name("lowtide").expect("it is there");
     for (profile, most) in SENDERS.iter().chain([lowtide]).zip([30_000, 18_000, 18_000, 100_000]) {
-        let (programs, _) = sending_verified(&named(profile)).unwrap_or_else(|e| panic!("{}: {e:#}", profile.name));
-        let followed: u32 = programs.iter().map(|p| p.followed).sum();
-        assert!((1..=most).contains(&followed), "{}: {followed}, more than {most}: {programs:?}", profile.name);
+        let sending = check::sending(&named(profile)).unwrap_or_else(|e| panic!("{}: {e:#}", profile.name));
+        assert_eq!(sending.by, profile.name, "another stands in: {:?}", sending.lacking);
+        let followed: u32 = sending.verified.iter().map(|p| p.followed).sum();
+        assert!((1..=most).contains(&followed), "{}: {followed}, more than {most}: {:?}", profile.name, sending.verified);
     }
     let receiving = Bench::load(&named(lowtide)).unwrap_or_else(|e| panic!("{}: {e:#}", lowtide.name)).verified();
     let followed = receiving.iter().find(|p| p.name == "receive").map(|p| p.followed);

@@ -37,8 +37,8 @@ pub struct Job {
     pub port: u16,
     /// The congestion control as the kernel calls it.
     pub cc: String,
-    /// `lowtide run --target` of what manages its receiver, if anything does.
-    pub managed: Option<String>,
+    /// The options of the `lowtide run` that manages it, if one does: by which control, none for what it uses by itself.
+    pub managed: Option<Vec<String>>,
     /// When it runs, in seconds of the scenario.
     pub runs: Range<f64>,
     /// What it does.
@@ -192,22 +192,23 @@ pub fn kernel_name(cc: &str) -> &str {
 }
 
 /// A flow is managed if it asks for it here (`lab.lowtide`) or is of the simulator's kind that means the same.
-fn managed(flow: &Flow) -> Result<Option<String>> {
-    let target = match (&flow.receiver, flow.kind) {
-        (Some(receiver), Kind::Rledbat) => receiver.algorithm.as_str(),
-        _ if flow.lab.lowtide => flow.lab.target.as_str(),
+fn managed(flow: &Flow) -> Result<Option<Vec<String>>> {
+    let target = match (&flow.receiver, flow.kind, flow.lab.target.as_deref()) {
+        (Some(receiver), Kind::Rledbat, _) => receiver.algorithm.as_str(),
+        (.., Some(target)) if flow.lab.lowtide => target,
+        _ if flow.lab.lowtide => return Ok(Some(Vec::new())),
         _ => return Ok(None),
     };
     match lowtide_window::by_name(target) {
         Err(unknown) if !is_delay(target) => {
             bail!("flow `{}`: {unknown}, or a delay such as `25ms`; for others run `lowtide sim`", flow.name)
         }
-        _ => Ok(Some(target.to_owned())),
+        known => Ok(Some([if known.is_ok() { "--cc" } else { "--target" }, target].map(str::to_owned).to_vec())),
     }
 }
 
-/// A queueing delay to aim at; else it is a control. `lowtide run` knows the bounds.
-pub fn is_delay(target: &str) -> bool {
+/// A queueing delay to aim at. `lowtide run` knows the bounds.
+fn is_delay(target: &str) -> bool {
     target.strip_suffix("ms").is_some_and(|n| n.parse::<u8>().is_ok())
 }
 
@@ -304,7 +305,8 @@ mod tests {
             "[[flows]]\nname = \"a\"\nkind = \"rledbat\"\ncc = \"cubic\"\nreceiver = { algorithm = \"ledbat_pp\" }\n[[flows]]\nname = \"b\"\ncc = \"cubic\"\nlab = { lowtide = true }\n[[flows]]\nname = \"c\"\ncc = \"cubic\"",
         );
         let seen: Vec<_> = jobs(&s).unwrap().into_iter().map(|j| j.managed).collect();
-        assert_eq!(seen, [Some("ledbat_pp".to_owned()), Some("ledbat_pp-enhanced-burst".to_owned()), None]);
+        let by = |control: &str| Some(vec!["--cc".to_owned(), control.to_owned()]);
+        assert_eq!(seen, [by("ledbat_pp"), Some(Vec::new()), None]);
     }
 
     #[test]

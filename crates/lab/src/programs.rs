@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 
 use crate::clock;
 use crate::netns::Namespace;
-use crate::plan::{Job, Work, is_delay};
+use crate::plan::{Job, Work};
 use crate::server::Server;
 use crate::site::SERVER;
 
@@ -173,9 +173,9 @@ impl Ground<'_> {
         self.sleep_before(job, due);
         let port = job.port.to_string();
         let mut server = match (self.lowtide, &job.managed) {
-            (Some(lowtide), Some(target)) if job.flow.lab.lowtide_server => {
+            (Some(lowtide), Some(options)) if job.flow.lab.lowtide_server => {
                 let mut command = Command::new(lowtide);
-                command.args(["run", "--quiet", by(target), target, "--", "iperf3"]);
+                command.args(["run", "--quiet"]).args(options).args(["--", "iperf3"]);
                 command
             }
             _ => Command::new("iperf3"),
@@ -204,11 +204,13 @@ impl Ground<'_> {
     /// `program`, under `lowtide run` and behind a gate where the scenario wants it managed.
     fn command(&self, job: &Job, program: &str) -> Command {
         match (self.lowtide, &job.managed) {
-            (Some(lowtide), Some(target)) => {
+            (Some(lowtide), Some(options)) => {
                 let mut command = Command::new(lowtide);
                 let report = OsString::from(self.report(job));
                 command
-                    .args(["run", "--quiet", by(target), target, "--name", &job.name, "--json"])
+                    .args(["run", "--quiet"])
+                    .args(options)
+                    .args(["--name", &job.name, "--json"])
                     .arg(report)
                     .args(["--", "sh", "-c", GATE, program]);
                 command
@@ -247,11 +249,6 @@ impl Ground<'_> {
         let read = |reader: Option<std::thread::JoinHandle<String>>| reader.and_then(|r| r.join().ok()).unwrap_or_default();
         Ok(Ended { code: status.code(), was_asked: asked.is_some(), output: read(readers.0), errors: read(readers.1) })
     }
-}
-
-/// The option of `lowtide run` that a target is given by.
-fn by(target: &str) -> &'static str {
-    if is_delay(target) { "--target" } else { "--cc" }
 }
 
 /// How a program ended and what it said.

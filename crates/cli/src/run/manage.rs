@@ -74,6 +74,11 @@ impl Managed {
         receiver.iter().chain(sender).map(Lacking::to_string).collect()
     }
 
+    /// The profile that uploads are held back by, which may stand in for the one that was chosen; none where they are not.
+    pub fn sends_by(&self) -> Option<&'static str> {
+        self.sender.as_ref().ok().map(Sender::sends_by)
+    }
+
     /// Why downloads are not held back.
     pub fn not_held_back(&self) -> Option<String> {
         self.receiver.as_ref().err().cloned()

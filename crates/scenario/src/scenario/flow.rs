@@ -357,18 +357,13 @@ pub struct Lab {
     pub lowtide: bool,
     /// Start iperf3's server under `lowtide run` as well.
     pub lowtide_server: bool,
-    /// `lowtide run --target`.
-    pub target: String,
+    /// `lowtide run --cc`, or `--target` where it is a delay; none for what `lowtide run` uses by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 impl Default for Lab {
     fn default() -> Lab {
-        Lab {
-            program: "curl".to_owned(),
-            connections: 1,
-            lowtide: false,
-            lowtide_server: false,
-            target: "ledbat_pp-enhanced-burst".to_owned(),
-        }
+        Lab { program: "curl".to_owned(), connections: 1, lowtide: false, lowtide_server: false, target: None }
     }
 }
