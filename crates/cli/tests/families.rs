@@ -35,6 +35,9 @@ while ($left > 0) { my $n = sysread($s, my $got, $left) or die "read: $!"; $left
 print "held\n"; sysread(STDIN, my $end, 1);
 "#;
 
+/// The server's address, and whether options stand between the headers.
+const CASES: [(&str, bool); 3] = [("10.78.0.2", false), ("fd78::2", false), ("fd78::2", true)];
+
 fn perl(command: &mut Command, script: &str, address: &str, options: bool) {
     command.args(["perl", "-e", &format!("{SOCKET}{script}"), address]).args(options.then_some("1"));
     command.stdin(Stdio::piped());
@@ -69,6 +72,57 @@ fn shown_window(server: &Namespace) -> u64 {
     window.and_then(|w| w.parse().ok()).unwrap_or_else(|| panic!("no snd_wnd in {said}"))
 }
 
+/// Sends as much as is asked for, says so, and waits.
+const SEND: &str = r#"
+connect($s, $place) or die "connect: $!"; my $n = 0;
+while ($n < 300000) { $n += syswrite($s, "~" x 15000) or die "write: $!" }
+print "sent\n"; sysread(STDIN, my $end, 1);
+"#;
+/// Receives it, and waits.
+const TAKE: &str = r#"
+bind($s, $place) && listen($s, 1) or die "listen: $!"; print "listening\n"; accept(my $peer, $s) or die "accept: $!";
+my $left = 300000; while ($left > 0) { my $n = sysread($peer, my $got, $left) or die "read: $!"; $left -= $n; }
+print "taken\n"; sysread(STDIN, my $end, 1);
+"#;
+
+#[test]
+fn uploads_of_every_family_send_by_the_groups_control_and_are_shown_and_counted() {
+    if !can_manage("uploads_of_every_family_send_by_the_groups_control_and_are_shown_and_counted") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("run.json").display().to_string();
+    for (cc, address, options) in ["lowtide", "enhanced"].iter().flat_map(|cc| CASES.map(|(address, options)| (cc, address, options))) {
+        let (client, server) = ground();
+        let mut taking = Command::new("env");
+        perl(&mut taking, TAKE, address, options);
+        let mut taking = Running::of(server.place(&mut taking));
+        assert_eq!(taking.line(), "listening");
+        let mut sending = lowtide(&["run", "--quiet", "--cc", cc, "--name", "of-test-families", "--json", &json, "--"]);
+        perl(&mut sending, SEND, address, options);
+        let mut sending = Running::of(client.place(&mut sending));
+        let name = format!("lowtide_{}", sending.child.id());
+        assert_eq!((sending.line(), taking.line()), ("sent".to_owned(), "taken".to_owned()), "{cc}: {address}, options {options}");
+        let said = inside(&client, "ss -tinH state established");
+        assert!(said.contains(&name), "{cc}: {address}, options {options}: {said}");
+        let remote = if address.contains(':') { format!("[{address}]:5001") } else { format!("{address}:5001") };
+        let is_shown = || {
+            std::thread::sleep(Duration::from_millis(100)); // a run does not look anew at once
+            let groups: Vec<serde_json::Value> = serde_json::from_slice(&common::output(&["status", "--json"]).stdout).unwrap_or_default();
+            let flows = groups.iter().filter(|g| g["name"] == "of-test-families").flat_map(|g| g["flows"].as_array().expect("a list"));
+            let shown = flows.filter(|f| f["direction"] == "up" && f["remote"] == remote.as_str() && f["base_rtt_ms"].is_f64());
+            shown.count() == 1
+        };
+        assert!((0..100).any(|_| is_shown()), "{cc}: {address}, options {options}: `status` does not show it");
+        drop((sending.child.stdin.take(), taking.child.stdin.take()));
+        assert_eq!((sending.code(), taking.code()), (Some(0), Some(0)));
+        let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("written")).expect("JSON");
+        // Linux's bytes_acked has the FIN in it.
+        let bytes = told["sent"]["bytes"].as_u64().expect("a number");
+        assert!((300_000..=300_001).contains(&bytes) && told["sent"]["connections"] == 1, "{told:#}");
+    }
+}
+
 /// The window after a transfer to `address` by a client under `lowtide`, or by one of its own.
 fn window_of(address: &str, options: bool, managed: bool) -> u64 {
     let (client, server) = ground();
@@ -92,7 +146,7 @@ fn every_family_and_what_stands_between_its_headers_is_held_back() {
     if !can_manage("every_family_and_what_stands_between_its_headers_is_held_back") {
         return;
     }
-    for (address, options) in [("10.78.0.2", false), ("fd78::2", false), ("fd78::2", true)] {
+    for (address, options) in CASES {
         let (managed, free) = (window_of(address, options, true), window_of(address, options, false));
         assert!(managed < MANAGED && free > 2 * MANAGED, "{address}, options {options}: {managed} of {free} bytes");
     }

@@ -211,8 +211,8 @@ fn of_all_controls_for_the_machine_those_are_loaded_that_the_kernel_takes_and_of
     let test = "of_all_controls_for_the_machine_those_are_loaded_that_the_kernel_takes_and_of_named_ones_a_refused_one_fails";
     let Some(kernel) = Kernel::new(test) else { return };
     let script = r#"mount -t bpf bpf /sys/fs/bpf || exit 9
-        LD_PRELOAD="$1" REFUSED="send_cong_control send_cong_contr" "$0" cc load && echo went on
-        LD_PRELOAD="$1" REFUSED="send_cong_control send_cong_contr" "$0" cc load lt_lowtide || echo failed
+        LD_PRELOAD="$1" REFUSED_ONCE= REFUSED="send_cong_control send_cong_contr" "$0" cc load && echo went on
+        LD_PRELOAD="$1" REFUSED_ONCE= REFUSED="send_cong_control send_cong_contr" "$0" cc load lt_lowtide || echo failed
         "$0" cc unload"#;
     let words = ["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide")];
     let output = Command::new("unshare").args(words).arg(kernel.path("refuse.so")).output().expect("unshare starts");

@@ -152,7 +152,7 @@ fn a_control_whose_owner_was_killed_acts_as_reno_after_five_seconds() {
         return;
     }
     let window = |kill: bool| -> u32 {
-        let script = "ip link set lo mtu 1500 up && exec \"$0\" run -- perl -e \"$1\"";
+        let script = "ip link set lo mtu 1500 up && exec \"$0\" run --cc enhanced -- perl -e \"$1\"";
         let words = ["unshare", "-n", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide"), WINDOW];
         let mut running = Running::of(Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()));
         let mut input = running.child.stdin.take().expect("piped");

@@ -75,7 +75,7 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.receives_by(), self.sends_by()) {
             (received, sent) if received == sent => write!(f, "`{sent}`"),
-            (received, sent) => write!(f, "what is received `{received}`, what is sent `{sent}`"),
+            (received, sent) => write!(f, "`{received}` of what is received, `{sent}` of what is sent"),
         }
     }
 }
@@ -169,7 +169,7 @@ mod tests {
         let instead = refused.without_its_sender().expect("another");
         assert_eq!((instead.sends_by(), instead.receives_by()), (DEFAULTS.plain, refused.receives_by()));
         assert_eq!((instead.sending().0, instead.without_its_sender()), (0, None));
-        assert_eq!(refused.to_string(), format!("what is received `{}`, what is sent `ledbat`", DEFAULTS.received));
+        assert_eq!(refused.to_string(), format!("`{}` of what is received, `ledbat` of what is sent", DEFAULTS.received));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::process::{ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use lowtide_kernel::cgroup;
 use lowtide_lab::site::SERVER;
@@ -18,9 +20,9 @@ fn both(name: &str) -> String {
     format!("{name} {name}")
 }
 
-/// `BOTH_ENDS` under `lowtide run`, its control's name, and a way to have more sent.
-fn run_both_ends() -> (Running, String, ChildStdin) {
-    let mut run = Running::of(lowtide(&["run", "--quiet", "--", "perl", "-e", BOTH_ENDS]).stdin(Stdio::piped()));
+/// `BOTH_ENDS` under `lowtide run --cc`, its control's name, and a way to have more sent.
+fn run_both_ends(cc: &str) -> (Running, String, ChildStdin) {
+    let mut run = Running::of(lowtide(&["run", "--quiet", "--cc", cc, "--", "perl", "-e", BOTH_ENDS]).stdin(Stdio::piped()));
     let input = run.child.stdin.take().expect("piped");
     let name = format!("lowtide_{}", run.child.id());
     assert_eq!(run.line(), both(&name));
@@ -117,17 +119,19 @@ fn of_two_runs_at_once_each_has_its_own_control_and_the_end_of_one_is_not_the_ot
     if !can_manage("of_two_runs_at_once_each_has_its_own_control_and_the_end_of_one_is_not_the_others") {
         return;
     }
-    let (mut first, one, mut to_first) = run_both_ends();
-    let (second, two, _to_second) = run_both_ends();
-    assert_ne!(one, two);
-    assert_eq!(ask(&mut first, &mut to_first, ""), both(&one));
-    second.kill("-TERM");
-    assert_ne!(second.code(), Some(0));
-    assert!(controls().contains(&one) && !controls().contains(&two), "{}", controls());
-    assert_eq!(ask(&mut first, &mut to_first, ""), both(&one));
-    drop(to_first);
-    assert_eq!(first.code(), Some(0));
-    assert!(!controls().contains(&one), "{}", controls());
+    for (of_first, of_second) in [("lowtide", "lowtide"), ("lowtide", "enhanced"), ("enhanced", "lowtide")] {
+        let (mut first, one, mut to_first) = run_both_ends(of_first);
+        let (second, two, _to_second) = run_both_ends(of_second);
+        assert_ne!(one, two);
+        assert_eq!(ask(&mut first, &mut to_first, ""), both(&one));
+        second.kill("-TERM");
+        assert_ne!(second.code(), Some(0));
+        assert!(controls().contains(&one) && !controls().contains(&two), "{}", controls());
+        assert_eq!(ask(&mut first, &mut to_first, ""), both(&one));
+        drop(to_first);
+        assert_eq!(first.code(), Some(0));
+        assert!(!controls().contains(&one), "{}", controls());
+    }
 }
 
 #[test]
@@ -135,42 +139,99 @@ fn a_run_inside_a_run_holds_its_connections_back_and_both_end_in_order() {
     if !can_manage("a_run_inside_a_run_holds_its_connections_back_and_both_end_in_order") {
         return;
     }
-    let inner = [env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--", "perl", "-e", BOTH_ENDS];
-    let mut run = Running::of(lowtide(&[&["run", "--quiet", "--"], &inner[..]].concat()).stdin(Stdio::piped()));
-    let mut input = run.child.stdin.take().expect("piped");
-    let outer = format!("lowtide_{}", run.child.id());
-    let names = run.line();
-    let name = names.split(' ').next().expect("two names").to_owned();
-    assert!(name.starts_with("lowtide_") && name != outer && names == both(&name), "{names}; the outer run is {outer}");
-    assert_eq!(ask(&mut run, &mut input, ""), both(&name));
-    drop(input);
-    assert_eq!(run.code(), Some(0));
-    assert!(!controls().contains(&name) && !controls().contains(&outer), "{}", controls());
+    for (of_outer, of_inner) in [("lowtide", "lowtide"), ("lowtide", "enhanced"), ("enhanced", "lowtide")] {
+        let inner = [env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--cc", of_inner, "--", "perl", "-e", BOTH_ENDS];
+        let mut run = Running::of(lowtide(&[&["run", "--quiet", "--cc", of_outer, "--"], &inner[..]].concat()).stdin(Stdio::piped()));
+        let mut input = run.child.stdin.take().expect("piped");
+        let outer = format!("lowtide_{}", run.child.id());
+        let names = run.line();
+        let name = names.split(' ').next().expect("two names").to_owned();
+        assert!(name.starts_with("lowtide_") && name != outer && names == both(&name), "{names}; the outer run is {outer}");
+        assert_eq!(ask(&mut run, &mut input, ""), both(&name));
+        drop(input);
+        assert_eq!(run.code(), Some(0));
+        assert!(!controls().contains(&name) && !controls().contains(&outer), "{}", controls());
+    }
+}
+
+/// A rival fills the line's queue, so that ours is at its floor when its lowtide is killed: two segments a second by its own pace. That must not outlive the
+/// five seconds after which it acts as Reno, or the next run, which gives it the machine's default: once the rival has gone the line is ours.
+#[test]
+fn an_upload_at_its_floor_whose_lowtide_is_killed_takes_the_line_when_its_rival_has_gone() {
+    if !can_manage("an_upload_at_its_floor_whose_lowtide_is_killed_takes_the_line_when_its_rival_has_gone") {
+        return;
+    }
+    for is_reclaimed in [false, true] {
+        let ground = Ground::new();
+        // A namespace may choose only what is allowed in the first one; Reno, as CUBIC, fills the queue.
+        ground
+            .site
+            .client
+            .enter(|| Ok(fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno")?))
+            .expect("a setting of the namespace");
+        let (shelf, rivals) = (Shelf::new(&ground.site.server, 8080), Shelf::new(&ground.site.server, 8081));
+        let file = ground.file("movie", 60_000_000).display().to_string();
+        let url = |port: u16| format!("http://{SERVER}:{port}/movie");
+        let mut ours = lowtide(&["run", "--quiet", "--cc", "lowtide", "--", "curl", "-sfm", "60", "-T", &file, &url(8080)]);
+        let mut ours = ground.site.client.place(&mut ours).spawn().expect("it starts");
+        wait("our upload", || shelf.received() > 1_000_000);
+        let mut rival =
+            ground.site.client.place(Command::new("curl").args(["-sfm", "60", "-T", &file, &url(8081)])).spawn().expect("it starts");
+        thread::sleep(Duration::from_secs(4));
+        let (before, theirs) = (shelf.received(), rivals.received());
+        thread::sleep(Duration::from_secs(1));
+        let (floor, theirs) = (shelf.received() - before, rivals.received() - theirs);
+        ours.kill().expect("it lives");
+        ours.wait().expect("it ends");
+        thread::sleep(Duration::from_millis(5_500));
+        if is_reclaimed {
+            let mut next = lowtide(&["run", "--quiet", "--", "true"]);
+            assert!(ground.site.client.place(&mut next).status().expect("it starts").success());
+        }
+        rival.kill().expect("it lives");
+        rival.wait().expect("it ends");
+        // The rival's half second of queue, and the time in which Reno's window opens again.
+        thread::sleep(Duration::from_secs(3));
+        let before = shelf.received();
+        thread::sleep(Duration::from_secs(2));
+        let share = (shelf.received() - before) as f64 * 8.0 / (2.0 * 20e6);
+        let said = format!("reclaimed {is_reclaimed}: {floor} and the rival's {theirs} bytes in a second, then {share:.2} of the line");
+        eprintln!("{said}");
+        assert!(floor * 5 < theirs, "it was not at its floor: {said}");
+        assert!(share > 0.7, "{said}");
+        drop(ground); // curl has nobody to talk to any more
+    }
 }
 
 /// In a mount namespace of its own, whose BPF file system takes the pins away with it, and a network namespace of its own. There a
-/// route to itself names the control: only the first network namespace may have it for its default.
+/// route to itself names the control: only the first network namespace may have it for its default. `lowtide` is also how the names of runs' controls
+/// begin.
 #[test]
 fn a_connection_that_begins_with_the_machines_lowtide_is_taken_over_and_gets_it_back() {
     if !can_manage("a_connection_that_begins_with_the_machines_lowtide_is_taken_over_and_gets_it_back") {
         return;
     }
-    let script = r#"mount -t bpf bpf /sys/fs/bpf && "$0" cc load lt_enhanced >&2 && ip link set lo up || exit 9
-        ip route replace local 127.0.0.1 dev lo table local congctl lt_enhanced || exit 8
+    let script = r#"mount -t bpf bpf /sys/fs/bpf && "$0" cc load $3 >&2 && ip link set lo up || exit 9
+        ip route replace local 127.0.0.1 dev lo table local congctl $3 || exit 8
         mkfifo "$2/to" "$2/from"; perl -e "$1" < "$2/to" > "$2/from" & perl=$!
         exec 3> "$2/to" 4< "$2/from"; say() { read -r names <&4; echo "$names"; }
         say; "$0" run --quiet --pid $perl & run=$!
         for n in $(seq 200); do echo >&3; say > "$2/now"; case "$(cat "$2/now")" in lowtide_*) break;; esac; sleep 0.05; done
         cat "$2/now"; echo "lowtide_$run lowtide_$run"; kill -INT $run; wait $run; echo >&3; say
-        exec 3>&-; wait $perl; "$0" cc unload lt_enhanced >&2 && echo unloaded"#;
-    let folder = tempfile::tempdir().expect("a folder");
-    let words = ["--mount", "--net", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide"), BOTH_ENDS];
-    let output = Command::new("unshare").args(words).arg(folder.path()).stdin(Stdio::null()).output().expect("unshare starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let lines: Vec<&str> = text.lines().collect();
-    let before = "lt_enhanced lt_enhanced";
-    assert!(lines.len() == 5 && lines[1] == lines[2], "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!([lines[0], lines[3], lines[4]], [before, before, "unloaded"], "{text}");
+        "$0" run --quiet -- perl -e "$1" < /dev/null & run=$!; wait $run; echo "lowtide_$run lowtide_$run"
+        "$0" cc unload $3 2>/dev/null || echo in use
+        exec 3>&-; wait $perl; "$0" cc unload $3 >&2 && echo unloaded"#;
+    for control in ["lt_enhanced", "lowtide"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let words = ["--mount", "--net", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide"), BOTH_ENDS];
+        let output =
+            Command::new("unshare").args(words).arg(folder.path()).arg(control).stdin(Stdio::null()).output().expect("unshare starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        let before = both(control);
+        assert!(lines.len() == 8 && lines[1] == lines[2] && lines[4] == lines[5], "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!([lines[0], lines[3], lines[6], lines[7]], [&before, &before, "in use", "unloaded"], "{text}");
+    }
 }
 
 /// In a network namespace of its own: runs give connections of runs that died the default, and other tests run some.
