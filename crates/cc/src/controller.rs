@@ -54,8 +54,9 @@ pub trait Controller: fmt::Debug + Send {
         None
     }
 
-    /// Whether only others make it stand back to its floor, never the clock, as in LEDBAT++'s slowdowns (-01 §4.4). Its host then takes a queue
-    /// on the way back for its own until a floor has shown that it stays (docs/algorithms/way-back.md).
+    /// Whether only others make it stand back to its floor, never the clock, as in LEDBAT++'s slowdowns (-01 §4.4). A host that leaves a queue of
+    /// others' on the way back out of its RTTs takes one for its own until a floor has shown that it stays (docs/algorithms/way-back.md).
+    /// The simulator's senders do so for such controls: those of papers measure round trips.
     fn yields_to_others_only(&self) -> bool {
         false
     }

@@ -37,6 +37,9 @@ pub struct Ack {
     /// How much of `srtt` is a queue on the way of the acknowledgements, where the host leaves that out of `rtt`; else zero.
     #[serde(default)]
     pub way_back: Span,
+    /// How long this acknowledgement has waited in a queue on its way, whosever it is, where a sender's host can tell; else zero.
+    #[serde(default)]
+    pub waited: Span,
     /// How long a full segment takes at the bottleneck, where the host can tell (packet pairs); else zero.
     pub segment_time: Span,
     /// One-way delay in ns, unwrapped by the host. Its zero point is arbitrary: only differences mean anything.

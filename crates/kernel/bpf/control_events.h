@@ -49,6 +49,7 @@ struct control_ack {
 	u64 owd;                           // ns, the one-way delay, its zero point arbitrary; 0: none
 	u64 srtt;                          // ns; 0 before the first sample
 	u64 way_back;                      // ns of srtt: a queue on the way of the acknowledgements, where the host leaves that out of rtt; else 0
+	u64 waited;                        // ns that this acknowledgement waited in such a queue, whosever it is, where a sender's host can tell; else 0
 	u64 segment;                       // ns that a segment takes at the bottleneck; 0: unknown
 	u64 delivered, prior_delivered;    // any count that rises with delivery, now and when this was sent: the clock of rounds
 	u64 rate_delivered, rate_interval; // bytes, ns: a sample of the delivery rate; 0: none

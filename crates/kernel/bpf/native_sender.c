@@ -50,7 +50,10 @@ void lowtide_tx_restart(struct lowtide_tx_path *p, struct tx *f, u64 now) { tx_r
 struct tx_clock *lowtide_tx_clock_new(void) { return calloc(1, sizeof(struct tx_clock)); }
 void lowtide_tx_clock_free(struct tx_clock *c) { free(c); }
 u64 lowtide_tx_owd(struct tx_clock *c, u32 tsval, u32 tsecr, u32 rtt_us) { return tx_owd(c, tsval, tsecr, rtt_us); }
-u64 lowtide_tx_on_paced(struct lowtide_tx_path *p, struct tx *f, const struct tx_paced *t) { return tx_on_paced(&p->state, p->config.algorithm, f, t); }
+u64 lowtide_tx_on_paced(struct lowtide_tx_path *p, struct tx *f, const struct tx_paced *t)
+{
+	return tx_on_paced(&p->state, p->config.algorithm, f, t, &p->config);
+}
 u8 lowtide_tx_is_full(u32 *largest, u32 size) { return tx_is_full(largest, size); }
 void lowtide_tx_on_undo(struct lowtide_tx_path *p, struct tx *f, u64 now) { tx_on_undo(&p->state, p->config.algorithm, f, now); }
 void lowtide_tx_on_congestion(struct lowtide_tx_path *p, struct tx *f, u64 now, u32 cause, u64 in_flight)

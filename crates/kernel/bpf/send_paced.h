@@ -49,6 +49,7 @@ INLINE void acknowledged(struct tcp_sock *tp, struct flow *f, const struct rate_
 	// Read once more: the verifier would carry what it has learned of the first reading through the whole control, three times as far.
 	t->now = bpf_ktime_get_ns();
 	t->rtt = sample_of(tp, f, rs);
+	t->there = config.way_back ? way_there(tp, t->now, t->rtt) : CONTROL_NONE;
 	t->acked = rs->acked_sacked * mss;
 	t->lost = f->lost * mss;
 	t->ce = (u32)(ce - f->ce) * mss;
@@ -93,7 +94,7 @@ __attribute__((noinline)) static u32 control(struct sock *sk, const struct rate_
 	if (!entry->path.known) // It was forgotten, and this connection has woken up.
 		tx_init(&entry->path, ALGORITHM, t.now, tx.mss, &config);
 	tally_begin(&tally, &entry->path);
-	pace = tx_on_paced(&entry->path, ALGORITHM, &tx, &t);
+	pace = tx_on_paced(&entry->path, ALGORITHM, &tx, &t, &config);
 	tally_end(&tally, &entry->path);
 	bpf_spin_unlock(&entry->lock);
 	store_tx(&f->tx, &tx);

@@ -138,6 +138,15 @@ INLINE void store_tx(struct tx *to, const struct tx *from)
 	to->rank = from->rank;
 }
 
+// Of the sample of this acknowledgement, the way there: the RTT less the way back, whose end is now and whose beginning the peer tells in ms.
+INLINE u64 way_there(struct tcp_sock *tp, u64 now, u64 rtt)
+{
+	u64 usec = bpf_core_field_exists(tp->tcp_usec_ts) ? BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts) : 0;
+	u64 told = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp) & ~usec & 1;
+
+	return (rtt - way_back_since(now, tp->rx_opt.rcv_tsval)) | (told - 1);
+}
+
 // ---- counters ----------------------------------------------------------------------------------------------------
 
 // What an acknowledgement adds to the group's counters: between `tally_begin` and `tally_end` its path is told of it.

@@ -29,15 +29,6 @@ INLINE u64 one_way(struct tcp_sock *tp, struct flow *f)
 	return tx_owd(&f->clock, tp->rx_opt.rcv_tsval, tp->rx_opt.rcv_tsecr, f->rtt_us);
 }
 
-// Of the sample of this acknowledgement, the way there: the RTT less the way back, whose end is now and whose beginning the peer tells in ms.
-INLINE u64 way_there(struct tcp_sock *tp, u64 now, u64 rtt)
-{
-	u64 usec = bpf_core_field_exists(tp->tcp_usec_ts) ? BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts) : 0;
-	u64 told = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp) & ~usec & 1;
-
-	return (rtt - way_back_since(now, tp->rx_opt.rcv_tsval)) | (told - 1);
-}
-
 // Tells the path of an acknowledgement, and takes over the window it gives.
 __attribute__((noinline)) static u32 told(struct sock *sk, struct flow *f, u64 now, u32 acked, u32 recovering)
 {

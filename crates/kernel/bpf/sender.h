@@ -201,6 +201,15 @@ INLINE void tx_hear(struct tx_path *p, struct tx *f, u64 now, u64 rtt, u64 in_fl
 	tx_tell_in_flight(p, f, in_flight);
 }
 
+// What the control is told of a sample: that less what a queue of others' on the way back added (way_back.h).
+INLINE u64 tx_less_way_back(struct tx_path *p, u32 algorithm, u64 now, u64 rtt, u64 there, const volatile struct send_config *config)
+{
+	if (config->way_back && is_less_u64(rtt, CONTROL_NONE))
+		rtt -= way_back_take(&p->way_back, now, rtt, there, control_window(algorithm, &p->control), p->mss, p->srtt,
+		                     control_yields_to_others_only(algorithm));
+	return rtt;
+}
+
 // Tells the control; `unacked` is that of struct tx_ack.
 INLINE void tx_tell_control(struct tx_path *p, u32 algorithm, struct tx *f, const struct control_ack *a, u32 unacked)
 {
@@ -219,19 +228,19 @@ INLINE void tx_tell_control(struct tx_path *p, u32 algorithm, struct tx *f, cons
 INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_ack *t, const volatile struct send_config *config)
 {
 	struct control_ack a = {};
-	u64 delay = t->rtt, flows, alone;
+	u64 delay, flows, alone;
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
 	flows = tx_flows(p);
 	alone = is_less_u63(flows, 2);
-	if (config->way_back && is_less_u64(t->rtt, CONTROL_NONE))
-		delay -= way_back_take(&p->way_back, t->now, t->rtt, t->there, control_window(algorithm, &p->control), p->mss, p->srtt, 0);
+	delay = tx_less_way_back(p, algorithm, t->now, t->rtt, t->there, config);
 	a.now = t->now;
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
 	a.rtt = delay | (tx_is_sample(p, algorithm, alone, f, t, delay) - 1); // All ones: CONTROL_NONE.
 	a.owd = t->owd;
 	a.srtt = p->srtt;
 	a.way_back = p->way_back.behind;
+	a.waited = p->way_back.waited;
 	a.delivered = t->now;
 	a.prior_delivered = t->now - lesser_u63(t->now, 2 * p->srtt + ((t->rtt - 2 * p->srtt) & (0 - is_less_u64(t->rtt, CONTROL_NONE))));
 	tx_round(p, t, a.prior_delivered);
@@ -245,7 +254,7 @@ INLINE void tx_on_ack(struct tx_path *p, u32 algorithm, struct tx *f, const stru
 
 // An acknowledgement of a flow whose control paces and limits recovery itself: it counts in bytes, for the path as for one flow.
 struct tx_paced {
-	u64 now, rtt;                      // ns; rtt CONTROL_NONE: no sample
+	u64 now, rtt, there;               // ns; rtt CONTROL_NONE: no sample; there: as in struct tx_ack
 	u64 acked, lost, ce, in_flight;    // bytes; in flight before this acknowledgement
 	u64 since;                         // bytes that the flow delivered since what is acknowledged was sent
 	u64 rate_delivered, rate_interval; // bytes, ns; 0: no sample
@@ -253,7 +262,7 @@ struct tx_paced {
 };
 
 // Sets the flow's window and returns its pace in bytes/s.
-INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_paced *t)
+INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_paced *t, const volatile struct send_config *config)
 {
 	struct control_ack a = {};
 	u64 flows, window, pace, least;
@@ -264,8 +273,10 @@ INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const str
 	a.acked = lesser_u63(t->acked, CONTROL_MAX_ACKED);
 	a.lost = t->lost;
 	a.ce = t->ce;
-	a.rtt = t->rtt;
+	a.rtt = tx_less_way_back(p, algorithm, t->now, t->rtt, t->there, config);
 	a.srtt = p->srtt;
+	a.way_back = p->way_back.behind;
+	a.waited = p->way_back.waited;
 	a.in_flight = p->in_flight;
 	p->delivered += a.acked;
 	a.delivered = p->delivered;

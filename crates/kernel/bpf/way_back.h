@@ -28,6 +28,7 @@ struct way_back {
 	u64 strange;                       // samples in a row that another clock tells, of round trips without queues
 	u64 known;                         // there is a base
 	u64 queue;                         // ns: on the way back, of the last sample
+	u64 waited;                        // the same, whosever queue it is
 	u64 mean;                          // the same, smoothed
 	u64 behind;                        // ns of the path's smoothed RTT: what of that queue others made
 	u64 stands, until, before, least;  // the window is at its floor; looked at again then; the queue on the way back when that began, and the least since
@@ -154,7 +155,7 @@ INLINE u64 way_back_take(struct way_back *w, u64 now, u64 rtt, u64 there, u64 wi
 {
 	u64 floor = is_less_u63(window, PATH_FLOOR_SEGMENTS * mss + 1), queue;
 
-	way_back_queue(w, now, rtt, there);
+	w->waited = way_back_queue(w, now, rtt, there);
 	queue = way_back_of_others(w, now, floor, srtt, doubts);
 	w->behind = path_followed(w->behind, queue);
 	return queue;

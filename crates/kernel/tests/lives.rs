@@ -53,6 +53,7 @@ impl Pair {
             owd: ack.owd.unwrap_or(0) as u64,
             srtt: ack.srtt.nanos(),
             way_back: ack.way_back.nanos(),
+            waited: ack.waited.nanos(),
             segment: ack.segment_time.nanos(),
             delivered: ack.delivered,
             prior_delivered: ack.prior_delivered,

@@ -35,6 +35,8 @@ struct Life {
     radio: bool,
     delivered: u64,
     srtt: u64,
+    /// Of that a queue of others' on the way back.
+    behind: u64,
     states: [u64; 5],
 }
 
@@ -53,8 +55,26 @@ impl Life {
         let stations = if rng.random_range(0..3) == 0 { rng.random_range(1..5) } else { 0 };
         let rare = rng.random_range(0..2) == 0;
         let radio = rng.random_range(0..4) == 0;
-        let (others, rival, delivered, srtt, states) = (0, 0, 0, 0, [0; 5]);
-        Life { rng, receiver, reference, kernel, mss, now, base, line, others, rival, stations, rare, radio, delivered, srtt, states }
+        let (others, rival, delivered, srtt, behind, states) = (0, 0, 0, 0, 0, [0; 5]);
+        Life {
+            rng,
+            receiver,
+            reference,
+            kernel,
+            mss,
+            now,
+            base,
+            line,
+            others,
+            rival,
+            stations,
+            rare,
+            radio,
+            delivered,
+            srtt,
+            behind,
+            states,
+        }
     }
 
     /// The wait for the channel: as likely as another each station is next.
@@ -93,6 +113,7 @@ impl Life {
         // A receiver counts rounds by the time at which it permitted what arrives.
         let (delivered, prior_delivered) =
             if self.receiver { (self.now, self.now.saturating_sub(rtt)) } else { (self.delivered, self.delivered.saturating_sub(flight)) };
+        let waited = if self.behind > 0 && !self.receiver { self.rng.random_range(0..self.behind) } else { 0 };
         let ack = Ack {
             now: Time::from_nanos(self.now),
             acked,
@@ -101,6 +122,8 @@ impl Life {
             in_flight: flight,
             rtt: sampled.then(|| Span::from_nanos(rtt)),
             srtt: Span::from_nanos(self.srtt),
+            way_back: Span::from_nanos(self.behind),
+            waited: Span::from_nanos(waited),
             delivered,
             prior_delivered,
             rate,
@@ -117,6 +140,8 @@ impl Life {
             in_flight: flight,
             rtt: ack.rtt.map_or(UNKNOWN, Span::nanos),
             srtt: self.srtt,
+            way_back: self.behind,
+            waited,
             delivered: ack.delivered,
             prior_delivered: ack.prior_delivered,
             rate_delivered: ack.rate.map_or(0, |r| r.delivered),
@@ -136,6 +161,8 @@ impl Life {
             4..12 => (self.others, self.rival) = (0, 0),
             12 => self.line = 1 << self.rng.random_range(14..28u32),
             13 => self.base = self.rng.random_range(MS / 2..300 * MS),
+            18 => self.behind = self.rng.random_range(0..600 * MS),
+            19 | 20 => self.behind = 0,
             14 => {
                 let mss = self.rng.random_range(500..9000);
                 self.mss = u64::from(mss);

@@ -2,8 +2,8 @@
 //! another flow, pauses. Then the sender: what its control is told while a download fills the way back.
 
 use lowtide_cc::rledbat::{self, WayBack};
-use lowtide_cc::{Span, Time};
-use lowtide_kernel::native::{self, Sent, TxPath};
+use lowtide_cc::{Ack, Params, RateSample, Span, Start, Time, registry};
+use lowtide_kernel::native::{self, Paced, Sent, TxPath};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -89,4 +89,77 @@ fn a_download_that_fills_the_way_back_does_not_push_an_upload_to_its_floor() {
     let (round_trips, way_there) = (upload_beside_a_download(false), upload_beside_a_download(true));
     assert!(round_trips < 4.0, "by round trips it has {round_trips} segments");
     assert!(way_there > 25.0, "by the way there {way_there}; the line holds 33 in the round trip of 20 ms");
+}
+
+/// bpf/lowtide.h, which paces: the sender beside the reference's filter and control, window and pace at each acknowledgement.
+#[test]
+fn a_sender_that_paces_tells_its_control_what_the_reference_does() {
+    const LOWTIDE: u32 = 5;
+    let (mut left_out, mut whole) = (0, 0);
+    for seed in 0..1_000 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mss = 1448u64;
+        let mut path = TxPath::new(LOWTIDE, 0, false);
+        let mut flow = path.join(BOOTED, mss as u32);
+        let start = Start { mss: mss as u32, now: Time::from_nanos(BOOTED), seed: BOOTED, ..Start::default() };
+        let mut control = registry::by_name("lowtide").expect("it has one").build(&Params::default(), &start).expect("it builds");
+        let (mut filter, mut behind, mut srtt) = (WayBack::default(), Span::ZERO, Span::ZERO);
+        let (base, offset): (u64, u32) = (rng.random_range(4 * MS..200 * MS), rng.random());
+        let (mut now, mut back, mut delivered) = (BOOTED, 0u64, 0u64);
+        for n in 0..1_500 {
+            now += base / 8 + rng.random_range(0..MS);
+            match rng.random_range(0..1000) {
+                0 => back = 0,
+                1..5 => back = rng.random_range(0..500 * MS),
+                _ => back = (back + rng.random_range(0..3 * MS)).saturating_sub(rng.random_range(0..3 * MS)),
+            }
+            let ahead = if rng.random_range(0..40) == 0 { rng.random_range(0..60 * MS) } else { 0 };
+            let tsval = (((now - base / 2 - back.min(now / 2)) / MS) as u32).wrapping_add(offset);
+            let rtt = Span::from_nanos(base + ahead + back);
+            let there = rtt.nanos() as i64 - rledbat::since(Time::from_nanos(now), tsval);
+            let (acked, in_flight) = (2 * mss, control.cwnd());
+            let since = in_flight.min(delivered);
+            delivered += acked;
+            let sample = RateSample { delivered: acked, interval: Span::from_nanos(base / 8), ..RateSample::default() };
+
+            srtt = if srtt == Span::ZERO { rtt } else { srtt - srtt / 8 + rtt / 8 };
+            let at_the_floor = control.cwnd() <= 8 * mss;
+            let waited = filter.queue(Time::from_nanos(now), rtt, Some(there));
+            let queue = filter.of_others(Time::from_nanos(now), waited, at_the_floor, srtt, true);
+            behind = behind - behind / 8 + queue / 8;
+            left_out += u64::from(queue > Span::ZERO);
+            whole += u64::from(queue == Span::ZERO);
+            control.on_ack(&Ack {
+                now: Time::from_nanos(now),
+                acked,
+                in_flight,
+                rtt: Some(rtt - queue),
+                srtt,
+                way_back: behind,
+                waited,
+                delivered,
+                prior_delivered: delivered - since.min(delivered),
+                rate: Some(sample),
+                cwnd_limited: true,
+                ..Ack::default()
+            });
+            let told = Paced {
+                now,
+                rtt: rtt.nanos(),
+                there: there.cast_unsigned(),
+                acked,
+                in_flight,
+                since,
+                rate_delivered: sample.delivered,
+                rate_interval: sample.interval.nanos(),
+                unacked: 1 << 20,
+                ..Paced::default()
+            };
+            path.on_paced(&mut flow, &told);
+            let shown = path.show();
+            let pace = control.pacing_rate().map_or(0, |rate| rate.bps() / 8);
+            assert_eq!((shown.cwnd, shown.pacing_rate), (control.cwnd() << 16, pace), "seed {seed}, acknowledgement {n}");
+        }
+    }
+    assert!(left_out > 100_000 && whole > 100_000, "{left_out} with a queue of others' on the way back, {whole} without");
 }

@@ -54,6 +54,8 @@ pub struct Ack {
     pub srtt: u64,
     /// ns of `srtt`: a queue on the way of the acknowledgements, where the host leaves that out of `rtt`; else zero.
     pub way_back: u64,
+    /// ns that this acknowledgement waited in such a queue, whosever it is, where a sender's host can tell; else zero.
+    pub waited: u64,
     /// How long a segment takes at the bottleneck, ns; zero: unknown.
     pub segment: u64,
     /// The clock of rounds now.
@@ -84,6 +86,7 @@ impl Default for Ack {
             owd: 0,
             srtt: 0,
             way_back: 0,
+            waited: 0,
             segment: 0,
             delivered: 0,
             prior_delivered: 0,

@@ -40,12 +40,14 @@ impl Default for Sent {
 
 /// `struct tx_paced`: an acknowledgement as the sending programs tell it to a control that paces.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Paced {
     /// ns.
     pub now: u64,
     /// The raw sample in ns, or [`UNKNOWN`].
     pub rtt: u64,
+    /// Of the sample, the way there, as in [`Sent`].
+    pub there: u64,
     /// Bytes delivered.
     pub acked: u64,
     /// Bytes declared lost.
@@ -62,6 +64,13 @@ pub struct Paced {
     pub rate_interval: u64,
     /// Bytes that the flow has yet to get acknowledged, those that it has not sent too.
     pub unacked: u32,
+}
+
+impl Default for Paced {
+    fn default() -> Paced {
+        let (rtt, there, unacked) = (UNKNOWN, UNKNOWN, 1);
+        Paced { now: 0, rtt, there, acked: 0, lost: 0, ce: 0, in_flight: 0, since: 0, rate_delivered: 0, rate_interval: 0, unacked }
+    }
 }
 
 #[repr(C)]

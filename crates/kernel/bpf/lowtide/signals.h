@@ -48,6 +48,7 @@ struct lowtide_signals {
 	u64 dispersion[2];
 	u64 recent[LOWTIDE_RECENT], samples; // the newest first
 	u64 last_ack, stall_until;
+	u64 waits;                         // the last acknowledgement had waited on its way
 	u64 next_stall;                    // the next silence from then on may be taken for a pause of the line
 };
 
@@ -140,7 +141,7 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	s->line[0] = s->line[1] = s->window_delivered = s->sample_delivered = s->sample_interval = 0;
 	for (int i = 0; i < LOWTIDE_RECENT; i++)
 		s->recent[i] = LOWTIDE_NONE;
-	s->samples = s->stall_until = s->next_stall = 0;
+	s->samples = s->stall_until = s->next_stall = s->waits = 0;
 	lowtide_refresh(s);
 }
 
@@ -226,14 +227,19 @@ INLINE void lowtide_take_dispersion(struct lowtide_signals *s, u64 time)
 INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack *a, int steady)
 {
 	u64 gap, hole;
+	int prompt;
 
-	s->now = a->now / 1000;
+	// As if acknowledgements had not waited: those that come together after a wait (ACK compression) say nothing of the line.
+	s->now = larger_u63(s->now, lowtide_less(a->now / 1000, a->waited / 1000));
 	s->total = lowtide_receives(s) ? s->total + a->acked : a->delivered;
 	s->srtt = lowtide_clamp(a->srtt / 1000, 100, LOWTIDE_TIME_MAX);
 	s->behind = lesser_u63(a->way_back / 1000, LOWTIDE_TIME_MAX);
 	gap = lowtide_less(s->now, s->last_ack);
 	s->last_ack = s->now;
-	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0)
+	// How long one has waited is known to a tick of the peer's clock, which may be longer than a packet's time.
+	prompt = !a->waited && !s->waits;
+	s->waits = a->waited > 0;
+	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0 && prompt)
 		lowtide_take_dispersion(s, gap * s->mss / a->acked);
 	// A window's trains leave a hole in each round trip.
 	hole = lowtide_receives(s) ? lowtide_round_trip(s) / 5 * 2 : 0;

@@ -10,6 +10,7 @@ mod rfc;
 #[cfg(test)]
 mod testing;
 mod timers;
+mod way_back;
 
 pub use config::{LossRecovery, SenderConfig};
 
@@ -30,6 +31,7 @@ use crate::sender_stats::{Note, SenderStats};
 use control::Control;
 use rfc::Duplicates;
 use timers::{Due, Probe, TailProbe};
+use way_back::OthersQueue;
 
 /// The state of loss recovery (Linux `tcp_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,8 @@ pub struct Sender {
     last_sent: Option<Time>,
     peer_clock: Time,
     latest_rtt: Option<Span>,
+    /// Where a queue on the way back is no part of the delays that the control is told.
+    way_back: Option<Box<OthersQueue>>,
     stats: SenderStats,
 }
 
@@ -103,10 +107,10 @@ impl Sender {
         if let Some(rtt) = handshake {
             rto.sample(rtt, true);
         }
+        let cc = Control::new(cc);
         Sender {
             config,
             flow,
-            cc: Control::new(cc),
             board: Scoreboard::default(),
             clock: DeliveryClock::default(),
             rack: Rack::default(),
@@ -138,6 +142,8 @@ impl Sender {
             last_sent: None,
             peer_clock: Time::ZERO,
             latest_rtt: None,
+            way_back: cc.yields_to_others_only().then(Box::default),
+            cc,
             stats: SenderStats::default(),
         }
     }

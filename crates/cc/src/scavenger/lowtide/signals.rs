@@ -78,6 +78,8 @@ pub struct Signals {
     /// The least of the samples that make the next entry of `recent`, and how many they are.
     bin: (u64, u64),
     last_ack: u64,
+    /// That one had waited on its way.
+    waits: bool,
     stall_until: u64,
     /// The next silence from then on may be taken for a pause of the line.
     next_stall: u64,
@@ -118,6 +120,7 @@ impl Signals {
             samples: 0,
             bin: (u64::MAX, 0),
             last_ack: now,
+            waits: false,
             stall_until: 0,
             next_stall: 0,
         };
@@ -197,13 +200,17 @@ impl Signals {
 
     /// What every acknowledgement tells, whatever the state: times, gaps, losses.
     pub fn observe(&mut self, ack: &Ack, steady: bool) {
-        self.now = ack.now.nanos() / 1000;
+        // As if acknowledgements had not waited: those that come together after a wait (ACK compression) say nothing of the line.
+        self.now = self.now.max((ack.now.nanos() / 1000).saturating_sub(ack.waited.nanos() / 1000));
         self.total = if self.receiver { self.total + ack.acked } else { ack.delivered };
         self.srtt = (ack.srtt.nanos() / 1000).clamp(100, TIME_MAX);
         self.behind = (ack.way_back.nanos() / 1000).min(TIME_MAX);
         let gap = self.now.saturating_sub(self.last_ack);
         self.last_ack = self.now;
-        if gap > 0 && gap < TIME_MAX && ack.acked > 0 {
+        // How long one has waited is known to a tick of the peer's clock, which may be longer than a packet's time.
+        let prompt = ack.waited.nanos() == 0 && !self.waits;
+        self.waits = ack.waited.nanos() > 0;
+        if gap > 0 && gap < TIME_MAX && ack.acked > 0 && prompt {
             self.take_dispersion(gap * self.mss / ack.acked);
         }
         // A window's trains leave a hole in each round trip.

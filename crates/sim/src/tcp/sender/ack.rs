@@ -5,6 +5,7 @@ use lowtide_cc::Ack;
 use lowtide_units::{Span, Time};
 
 use super::timers::Due;
+use super::way_back::FLOOR_SEGMENTS;
 use super::{LossRecovery, Sender};
 use crate::packet::Packet;
 use crate::tcp::scoreboard::Segment;
@@ -119,7 +120,8 @@ impl Sender {
         if sets_timer {
             self.restart_timer(now);
         }
-        self.control(&news, ack.owd, rtt.filter(|_| news.delivered > 0), now);
+        let rtt = rtt.filter(|_| news.delivered > 0).map(|rtt| self.less_the_way_back(rtt, ack.sent, now));
+        self.control(&news, ack.owd, rtt, now);
     }
 
     /// Linux `tcp_sacktag_write_queue`: the duplicate that the first block may report (RFC 2883 §4), then the blocks from the lowest up.
@@ -229,6 +231,12 @@ impl Sender {
         Some(of_newest)
     }
 
+    /// What the control is told of a round trip that ends with what left the peer at `left`.
+    fn less_the_way_back(&mut self, rtt: Span, left: Time, now: Time) -> Span {
+        let Some(way_back) = &mut self.way_back else { return rtt };
+        way_back.leave_out(rtt, left, now, self.cc.cwnd() <= FLOOR_SEGMENTS * u64::from(self.config.mss), self.rto.srtt())
+    }
+
     /// A SACK of something sent after the head's last transmission does not put off the timer that waits for the head
     /// (`tcp_clean_rtx_queue`).
     fn sack_restarts_timer(&self, news: &News, rtt: Option<Span>) -> bool {
@@ -274,6 +282,8 @@ impl Sender {
             nxt: self.offset(self.board.nxt()),
             rtt,
             srtt: self.rto.srtt(),
+            way_back: self.way_back.as_ref().map_or(Span::ZERO, |way_back| way_back.behind()),
+            waited: self.way_back.as_ref().map_or(Span::ZERO, |way_back| way_back.waited()),
             owd: Some(owd),
             delivered: self.clock.delivered(),
             prior_delivered: stamp.map_or(0, |stamp| stamp.delivered),

@@ -29,6 +29,11 @@ impl Control {
         self.pacing_rate
     }
 
+    /// Only others make it stand back to its floor.
+    pub fn yields_to_others_only(&self) -> bool {
+        self.cc.yields_to_others_only()
+    }
+
     /// It limits sending itself while the window is reduced.
     pub fn has_own_recovery(&self) -> bool {
         self.own_recovery
