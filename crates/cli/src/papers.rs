@@ -3,6 +3,7 @@
 mod axes;
 mod claim;
 mod conclusions;
+mod costs;
 mod experiment;
 mod figure;
 mod fragile;
@@ -33,6 +34,7 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 
 use crate::stdout;
+use costs::Costs;
 use experiment::Experiment;
 use fragile::Change;
 use outcome::Outcome;
@@ -55,7 +57,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Name the experiments and how many claims each has; L marks those that also run in the laboratory.
+    /// Name the experiments, how many claims each has, and what its full run costs; L marks those that also run in the laboratory.
     List,
     /// Run experiments (all, PAPER or PAPER/FIGURE) and write the report.
     Run(Run),
@@ -72,6 +74,9 @@ struct Run {
     /// Few points and one run each: enough to check a claim of every figure.
     #[arg(long, conflicts_with = "lab")]
     quick: bool,
+    /// Leave out the costliest figures, so that the others take about so many minutes here: `papers list` shows what each costs.
+    #[arg(long, value_name = "MIN", conflicts_with_all = ["quick", "lab"], value_parser = clap::value_parser!(u32).range(1..))]
+    within: Option<u32>,
     /// Run the rows marked L with real kernels too; needs root.
     #[arg(long)]
     lab: bool,
@@ -138,11 +143,16 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let folders = Folders { out: args.out.clone(), experiments: args.experiments.clone() };
     match &args.action {
         Action::List => {
+            let costs = Costs::read(&args.experiments)?;
+            let mut whole = 0.0;
             for experiment in experiment::load_all(&args.experiments, &[])? {
                 let lab = if experiment.lab.is_some() { 'L' } else { ' ' };
-                let claims = experiment.claims.len();
-                stdout::line(format_args!("{:<28} {lab} {} ({claims} claims)", experiment.id, experiment.title))?;
+                let (claims, seconds) = (experiment.claims.len(), costs.seconds(&experiment));
+                whole += seconds.unwrap_or(0.0);
+                let cost = seconds.map_or_else(|| "?".to_owned(), |s| format!("{s:.0} s"));
+                stdout::line(format_args!("{:<28} {lab} {cost:>6}  {} ({claims} claims)", experiment.id, experiment.title))?;
             }
+            stdout::line(format_args!("{:<28}   {whole:>4.0} s  of one core, by the simulated events that are recorded", "all of these"))?;
         }
         Action::Run(run) => return run_wanted(run, &folders, &args.experiments),
         Action::Fragile(wanted) => {
@@ -187,7 +197,10 @@ fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
     let began = Instant::now();
     let experiments = &experiment::load_all(root, &run.which)?;
     let page_beside = Beside::load(root, experiments)?;
-    let wanted: Vec<&Experiment> = experiments.iter().filter(|e| experiment::is_wanted(e, &run.which)).collect();
+    let mut wanted: Vec<&Experiment> = experiments.iter().filter(|e| experiment::is_wanted(e, &run.which)).collect();
+    if let Some(minutes) = run.within {
+        wanted = chosen(&Costs::read(root)?, experiments, &wanted, minutes, jobs::threads(run.jobs))?;
+    }
     if run.lab {
         let with_lab: Vec<&Experiment> = wanted.iter().copied().filter(|e| e.lab.is_some()).collect();
         lab::run(folders, &with_lab, run.jobs, run.lab_jobs, run.record)?;
@@ -200,7 +213,7 @@ fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
     }
     let outcomes = judged(folders, experiments)?;
     let report = page::write(&folders.out, &outcomes, &page_beside)?;
-    let wanted: Vec<&Outcome> = outcomes.iter().filter(|o| experiment::is_wanted(o.experiment, &run.which)).collect();
+    let wanted: Vec<&Outcome> = outcomes.iter().filter(|o| wanted.iter().any(|e| e.id == o.experiment.id)).collect();
     if run.json {
         let claims: Vec<serde_json::Value> = wanted.iter().flat_map(|o| o.json()).collect();
         stdout::line(serde_json::to_string_pretty(&claims)?)?;
@@ -216,6 +229,11 @@ fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
     if run.record && !run.lab {
         recorded.take(&wanted);
         recorded.write(root)?;
+        if !run.quick {
+            let mut costs = Costs::read(root)?;
+            wanted.iter().try_for_each(|o| costs.take(&folders.out, o.experiment))?;
+            costs.write(root)?;
+        }
     }
     if !run.check {
         return Ok(ExitCode::SUCCESS);
@@ -228,6 +246,26 @@ fn run_wanted(run: &Run, folders: &Folders, root: &Path) -> Result<ExitCode> {
         eprintln!("{} verdicts to look at; `lowtide papers run --record` takes them as they are", wrong.len());
     }
     Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The figures that fit into so many minutes of so many cores; says what they take and which do not fit.
+fn chosen<'a>(
+    costs: &Costs,
+    all: &'a [Experiment],
+    wanted: &[&'a Experiment],
+    minutes: u32,
+    threads: usize,
+) -> Result<Vec<&'a Experiment>> {
+    let choice = costs.within(all, wanted, f64::from(minutes) * 60.0 * threads as f64);
+    if choice.fit.is_empty() {
+        bail!("--within {minutes}: no figure takes less on {threads} cores; `lowtide papers list` shows what each costs");
+    }
+    if !choice.left.is_empty() {
+        let left: Vec<&str> = choice.left.iter().map(|e| e.id.as_str()).collect();
+        let (n, seconds) = (choice.fit.len(), choice.seconds / threads as f64);
+        eprintln!("{n} figures, which take about {seconds:.0} s here with nothing kept from before; left out: {}", left.join(", "));
+    }
+    Ok(choice.fit)
 }
 
 /// A line a claim: its verdicts, and below it each line of the rule that does not hold.

@@ -123,6 +123,15 @@ fn every_experiment_is_well_formed() {
 }
 
 #[test]
+fn a_figure_that_does_not_fit_into_the_time_is_left_out_and_said_before_anything_runs() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let run = papers(&["run", "--within", "1", "--jobs", "1", "kapetanidou2024/fig10"], out.path());
+    let error = String::from_utf8_lossy(&run.stderr);
+    assert!(!run.status.success() && error.contains("--within 1") && error.contains("papers list"), "{error}");
+    assert!(files(out.path()).is_empty());
+}
+
+#[test]
 fn a_wish_for_nothing_names_what_there_is() {
     let out = tempfile::tempdir().expect("a temporary folder");
     for (wish, near) in [("bagnulo2033", "bagnulo2023"), ("bagnulo2023/fig60", "fig06"), ("", "papers list")] {

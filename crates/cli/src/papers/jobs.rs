@@ -87,7 +87,7 @@ pub fn simulate(jobs: &[Job], threads: Option<usize>) -> Result<()> {
     owed.sort_by(|a, b| b[0].cost().total_cmp(&a[0].cost()));
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     let progress = Progress::new(owed.iter().map(|same| same[0].cost()).sum(), owed.len());
-    let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
+    let threads = self::threads(threads);
     if owed.is_empty() {
         return Ok(());
     }
@@ -114,6 +114,20 @@ pub fn simulate(jobs: &[Job], threads: Option<usize>) -> Result<()> {
         progress.over();
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Simulations at a time: so many, or the machine's cores.
+pub fn threads(wanted: Option<usize>) -> usize {
+    wanted.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1)
+}
+
+/// Simulated events of the results of `jobs`, which must be there; what is one run counts once.
+///
+/// # Errors
+/// A result that cannot be read.
+pub fn events(jobs: &[Job]) -> Result<f64> {
+    let runs = shared(jobs.iter())?;
+    runs.iter().map(|same| Ok(Summary::read(&same[0].dir)?.events as f64)).sum()
 }
 
 /// Jobs by simulation: those of an experiment that differ by nothing but flows that are taken out (a table's row without the flow

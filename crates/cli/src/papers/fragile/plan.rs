@@ -8,15 +8,13 @@ use lowtide_scenario::Summary;
 
 use super::rerun::{How, Open, Reruns, Stage};
 use super::{CHANGES, Change};
+use crate::papers::costs::EVENTS_PER_SECOND;
 use crate::papers::experiment::{self, Experiment};
 use crate::papers::outcome::{self, Outcome};
 use crate::papers::points::Extent;
 use crate::papers::verdict::deciding::Part;
 use crate::papers::verdict::{Judge, Reads};
 use crate::papers::{Folders, jobs};
-
-/// Simulated events a second, of one core: what turns events into minutes here.
-const EVENTS: f64 = 15e6;
 
 /// Runs and the events in them.
 #[derive(Clone, Copy, Default)]
@@ -71,7 +69,7 @@ pub fn of(folders: &Folders, all: &[Experiment], wanted: &[String], how: How) ->
 }
 
 fn words(least: Cost, most: Cost) -> String {
-    let minutes = |cost: Cost| cost.events / EVENTS / 60.0;
+    let minutes = |cost: Cost| cost.events / EVENTS_PER_SECOND / 60.0;
     format!("{} to {} runs, {:.1} to {:.1} min of a core", least.runs, most.runs, minutes(least), minutes(most))
 }
 
