@@ -26,15 +26,20 @@ INLINE void as_reno(struct sock *sk, u32 acked)
 		set_pace(sk, 2 * (u64)tp->snd_cwnd * tp->mss_cache * 1000000 / srtt);
 }
 
-// The sample of this acknowledgement, unless it is of a segment that is shorter than others. What is acknowledged out of order has not moved
-// the left edge: its size is not known, and is a full segment's in all but the last.
+// The RTT of a retransmission is the kernel's by timestamps, which count milliseconds (net/ipv4/tcp_input.c, tcp_rtt_tsopt_us): up to one too
+// low, it would stay the base, on which a pair then always meets a queue. Of the others, which are taken in microseconds, one in a thousand is a
+// whole number of milliseconds.
+INLINE int is_by_timestamps(long rtt_us) { return (u64)rtt_us % 1000 == 0; }
+
+// The sample of this acknowledgement, unless it is of a retransmission, or of a segment that is shorter than others. What is acknowledged out of
+// order has not moved the left edge: its size is not known, and is a full segment's in all but the last.
 INLINE u64 sample_of(struct tcp_sock *tp, struct flow *f, const struct rate_sample *rs)
 {
 	u32 bytes = (u32)tp->bytes_acked - f->bytes, n = rs->acked_sacked;
 	long rtt = rs->rtt_us;
 
 	f->bytes += bytes;
-	if (rtt <= 0 || !n || (bytes && !tx_is_full(&f->largest, min_u64(bytes / n, f->tx.mss))))
+	if (rtt <= 0 || is_by_timestamps(rtt) || !n || (bytes && !tx_is_full(&f->largest, min_u64(bytes / n, f->tx.mss))))
 		return CONTROL_NONE;
 	return (u64)rtt * 1000;
 }
