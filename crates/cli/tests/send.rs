@@ -9,6 +9,7 @@ mod running;
 
 use std::fs;
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -168,6 +169,12 @@ fn a_control_whose_owner_was_killed_acts_as_reno_after_five_seconds() {
     assert!(orphaned > 40 && owned < 20, "{owned} segments with an owner, {orphaned} without");
 }
 
+/// The names of controls for the machine are the whole kernel's: what loads some does so alone.
+fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// `dist/lowtide-cc.service`: systemd takes it, and what it runs does what it says.
 #[test]
 fn the_unit_that_loads_the_controls_at_boot_is_right() {
@@ -175,6 +182,7 @@ fn the_unit_that_loads_the_controls_at_boot_is_right() {
     if !can_manage(test) {
         return;
     }
+    let _alone = machine();
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
         return lowtide_testing::skip(test, "there is no systemd-analyze: apt-get install systemd");
     }
@@ -266,6 +274,7 @@ fn controls_for_the_machine_outlive_the_command_and_are_not_unloaded_while_in_us
     if !can_manage("controls_for_the_machine_outlive_the_command_and_are_not_unloaded_while_in_use") {
         return;
     }
+    let _alone = machine();
     let script = r#"mount -t bpf bpf /sys/fs/bpf || exit 9
         "$0" cc load lt_enhanced; "$0" cc load lt_enhanced; "$0" cc load nosuch
         perl -e "$1" lt_enhanced <&3 & sleep 0.5; "$0" cc unload lt_enhanced || echo refused
@@ -300,6 +309,7 @@ fn every_control_loads_carries_a_transfer_and_unloads() {
     if !can_manage("every_control_loads_carries_a_transfer_and_unloads") {
         return;
     }
+    let _alone = machine();
     let names: Vec<&str> = lowtide_kernel::controls::KNOWN.iter().map(|known| known.name).collect();
     let script = r#"mount -t bpf bpf /sys/fs/bpf && ip link set lo up || exit 9
         lowtide=$0 transfers=$1; shift
