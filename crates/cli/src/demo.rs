@@ -103,7 +103,7 @@ struct Seen {
     call: Option<Call>,
     /// Each flow's throughput: seconds, Mbit/s.
     throughput: Vec<Curve>,
-    /// The bulk transfer's window: seconds, kB; nothing where only its sender knows it.
+    /// The bulk transfer's window: seconds, kB; nothing in an act without it.
     window: Vec<(f64, f64)>,
 }
 

@@ -17,5 +17,6 @@ pub mod run;
 pub mod series;
 pub mod server;
 pub mod site;
+mod sockets;
 pub mod tun;
 pub mod utp;

@@ -229,6 +229,9 @@ pub fn queue_delay(outcome: &Outcome) -> Vec<(f64, f64)> {
 
 /// The sender's window over time: the smaller of its own and the one its peer advertises. Seconds of the scenario, bytes.
 pub fn window(trace: &Trace, zero: Time) -> Vec<(f64, f64)> {
+    if trace.job.is_upload() {
+        return trace.uploads.iter().filter(|(at, _)| *at >= zero).map(|(at, bytes)| (at.since(zero).secs_f64(), *bytes as f64)).collect();
+    }
     let open = trace.samples.iter().filter(|s| s.at >= zero && s.stats.open > 0);
     open.map(|s| (s.at.since(zero).secs_f64(), s.stats.cwnd.min(s.stats.peer_window) as f64)).collect()
 }

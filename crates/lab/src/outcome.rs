@@ -30,6 +30,8 @@ pub struct Trace {
     pub job: Job,
     /// Its server's connections, for flows that a server of ours sends.
     pub samples: Vec<Sample>,
+    /// For an upload by curl, what its client's connections may have in flight: when, bytes.
+    pub uploads: Vec<(Time, u64)>,
     /// What its programs said.
     pub said: Said,
     /// For a call, what it heard.

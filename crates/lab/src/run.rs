@@ -19,6 +19,7 @@ use crate::probe::{Call, Reflector};
 use crate::programs::{self, Ground, Said};
 use crate::server::Server;
 use crate::site::{SERVER, Site};
+use crate::sockets::Sockets;
 use crate::utp;
 
 /// From the last preparation to the first that happens in a scenario.
@@ -97,7 +98,7 @@ fn once(scenario: &Scenario, options: &Options) -> Result<Outcome> {
 
 /// One flow from its server to its last sample.
 fn follow(job: &Job, ground: &Ground<'_>, stop: &Arc<AtomicBool>) -> Result<Trace> {
-    let mut trace = Trace { job: job.clone(), samples: Vec::new(), said: Said::default(), echoes: None };
+    let mut trace = Trace { job: job.clone(), samples: Vec::new(), uploads: Vec::new(), said: Said::default(), echoes: None };
     let result = match job.work {
         Work::Call(beat) => {
             let at = |seconds: f64| ground.zero + Span::from_secs_f64(seconds);
@@ -117,15 +118,19 @@ fn follow(job: &Job, ground: &Ground<'_>, stop: &Arc<AtomicBool>) -> Result<Trac
 /// Runs a job against a server of its own and looks at the server's connections meanwhile.
 fn watched(job: &Job, ground: &Ground<'_>, trace: &mut Trace) -> Result<()> {
     let server = Server::new(ground.server, SERVER, job.port, &job.cc)?;
+    let mut sockets = None;
     if job.is_upload() {
         ground.client.control_by_port(&job.cc, job.port, "tun0", SERVER)?;
+        sockets = ground.client.enter(|| Ok(Sockets::open().ok()))?; // Without it there is a plot less.
     }
     let over = AtomicBool::new(false);
-    let samples = &mut trace.samples;
+    let (samples, uploads) = (&mut trace.samples, &mut trace.uploads);
     trace.said = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 samples.push(Sample { at: clock::now(), stats: server.stats() });
+                let window = sockets.as_ref().and_then(|sockets| sockets.windows_to(job.port).ok()?);
+                uploads.extend(window.map(|window| (clock::now(), window)));
                 thread::sleep(SAMPLE);
             }
         });

@@ -78,6 +78,12 @@ fn curl_fills_the_way_up_and_its_share_is_of_that() {
     assert!(page.completion_s.is_some_and(|s| s > 0.05), "{page:?}");
     let seen = measure::throughput(&outcome.traces[0], &outcome.link, outcome.zero);
     assert!(seen.iter().any(|(_, bps)| *bps > 4e6) && seen.iter().all(|(_, bps)| *bps < 5.5e6), "{seen:?}");
+    // 220 ms at 5 Mbit/s are 137 kB; its window is the client's, whose program is not ours.
+    let window = measure::window(&outcome.traces[0], outcome.zero);
+    assert!(
+        window.len() > 20 && window.iter().any(|(_, bytes)| *bytes > 40e3) && window.iter().all(|(_, bytes)| *bytes < 1e6),
+        "{window:?}"
+    );
 }
 
 #[test]

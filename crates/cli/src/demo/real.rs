@@ -39,8 +39,7 @@ fn see(outcome: Outcome, warmup_s: f64) -> Seen {
         let points: Vec<_> = measure::throughput(t, &outcome.link, outcome.zero).into_iter().map(|(at, bps)| (at, bps / 1e6)).collect();
         Curve::line(&t.job.name, smooth(&points))
     };
-    // An upload's window is its client's, which nobody asks.
-    let bulk = outcome.traces.iter().filter(|t| t.job.name == "bulk" && !t.job.is_upload());
+    let bulk = outcome.traces.iter().filter(|t| t.job.name == "bulk");
     Seen {
         call: outcome.traces.iter().find_map(|t| call(t, &outcome, warmup_s)),
         throughput: outcome.traces.iter().map(throughput).collect(),
