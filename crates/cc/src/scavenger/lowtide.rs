@@ -10,6 +10,7 @@ mod probe;
 mod receiver;
 mod round_so_far;
 mod signals;
+mod spacing;
 #[cfg(test)]
 mod tests;
 mod unevenness;

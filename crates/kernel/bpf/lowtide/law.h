@@ -27,6 +27,13 @@ INLINE void lowtide_enter_law(struct lowtide *c, u64 rate)
 	c->state = LOWTIDE_LAW;
 }
 
+// Whether the spacing of our packets may be the line's: with less than a fourth of its rate others' come between all of them. Not a sender's, which
+// is a pace, and which acknowledgements for two segments each show in steps that hosts' jitter blurs.
+INLINE int lowtide_may_follow(const struct lowtide_signals *s, u64 rate)
+{
+	return lowtide_time_of(s->mss, rate) <= 4 * s->serialisation;
+}
+
 // Yields at the rate delivered last.
 INLINE void lowtide_raise_alarm(struct lowtide *c, const struct control_ack *a)
 {
@@ -50,7 +57,10 @@ INLINE void lowtide_watch(struct lowtide *c, const struct control_ack *a)
 	queue = lowtide_queue_of_last(s, LOWTIDE_ALARM_SAMPLES);
 	if (queue > bound && s->round.longest_gap < queue / 2) {
 		s->queue = queue;
-		lowtide_raise_alarm(c, a);
+		if (lowtide_receives(s) && lowtide_spacing_grows_now(&s->spacing) && lowtide_may_follow(s, lowtide_rate_in_round(s)))
+			lowtide_enter_law(c, lowtide_rate_in_round(s));
+		else
+			lowtide_raise_alarm(c, a);
 	}
 }
 
@@ -150,6 +160,8 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 		lowtide_steer(c, &seen);
 	else if (lowtide_rounds_are_trains(c) && before <= s->alarm)
 		c->calm = c->calm_step = 0;
+	else if (may_yield && lowtide_receives(s) && lowtide_spacing_has_grown(&s->spacing) && lowtide_may_follow(s, s->rate))
+		lowtide_enter_law(c, s->rate);
 	else if (may_yield && !lowtide_undecided(s))
 		lowtide_raise_alarm(c, a);
 	else // Our own growth may have built it.

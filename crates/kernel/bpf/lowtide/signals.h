@@ -6,6 +6,7 @@
 
 #include "../control_events.h"
 #include "bunches.h"
+#include "spacing.h"
 #include "unevenness.h"
 
 #define LOWTIDE_ROUND_LEAST 4000           // us: so that a queue's minimum is one of several samples
@@ -43,6 +44,7 @@ struct lowtide_signals {
 	u64 serialisation, knee, alarm, gap;
 	struct lowtide_bunches bunches;    // sender: how such a line is told
 	struct lowtide_unevenness uneven;  // sender
+	struct lowtide_spacing spacing;    // receiver
 	u64 line[2], bucket_since, window_since, window_delivered;
 	u64 sample_delivered, sample_interval;
 	u64 dispersion[2];
@@ -138,6 +140,7 @@ INLINE void lowtide_signals_init(struct lowtide_signals *s, const struct control
 	lowtide_unevenness_init(&s->uneven);
 	s->total = s->bin_count = 0;
 	lowtide_new_round(&s->round, s->now, 0, 0);
+	lowtide_spacing_init(&s->spacing);
 	s->line[0] = s->line[1] = s->window_delivered = s->sample_delivered = s->sample_interval = 0;
 	for (int i = 0; i < LOWTIDE_RECENT; i++)
 		s->recent[i] = LOWTIDE_NONE;
@@ -239,8 +242,11 @@ INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack 
 	// How long one has waited is known to a tick of the peer's clock, which may be longer than a packet's time.
 	prompt = !a->waited && !s->waits;
 	s->waits = a->waited > 0;
-	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0 && prompt)
+	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0 && prompt) {
 		lowtide_take_dispersion(s, gap * s->mss / a->acked);
+		if (lowtide_receives(s))
+			lowtide_spacing_take(&s->spacing, gap * s->mss / a->acked);
+	}
 	// A window's trains leave a hole in each round trip.
 	hole = lowtide_receives(s) ? lowtide_round_trip(s) / 5 * 2 : 0;
 	if (steady && gap > larger_u63(LOWTIDE_STALL + 4 * s->gap, hole) && s->now >= s->next_stall) {
@@ -417,6 +423,8 @@ INLINE void lowtide_end_round(struct lowtide_signals *s, const struct control_ac
 	}
 	s->least_long_before = s->least_before;
 	s->least_before = seen->least_rtt;
+	if (lowtide_receives(s))
+		lowtide_spacing_end_round(&s->spacing);
 	lowtide_new_round(&s->round, s->now, a->delivered, s->total);
 }
 

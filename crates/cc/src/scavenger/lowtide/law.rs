@@ -45,8 +45,18 @@ impl Lowtide {
         let queue = s.queue_of_last(ALARM_SAMPLES);
         if queue > bound && s.round.longest_gap < queue / 2 {
             self.signals.queue = queue;
+            if self.signals.spacing.grows_now() && self.may_follow(self.signals.rate_in_round()) {
+                return self.enter_law(self.signals.rate_in_round());
+            }
             self.raise_alarm(ack);
         }
+    }
+
+    /// Whether the spacing of our packets may be the line's: with less than a fourth of its rate others' come between all of them. Not a sender's,
+    /// which is a pace, and which acknowledgements for two segments each show in steps that hosts' jitter blurs.
+    fn may_follow(&self, rate: u64) -> bool {
+        let s = &self.signals;
+        s.receiver && self.has(Part::Follow) && time_of(s.mss, rate) <= 4 * s.serialisation
     }
 
     /// Yields at the rate delivered last.
@@ -90,7 +100,9 @@ impl Lowtide {
                 (self.calm, self.calm_step) = (0, 0);
                 return;
             }
-            if may_yield && !self.signals.bunches.undecided(self.signals.now) {
+            if may_yield && self.signals.spacing.has_grown() && self.may_follow(self.signals.rate) {
+                self.enter_law(self.signals.rate);
+            } else if may_yield && !self.signals.bunches.undecided(self.signals.now) {
                 self.raise_alarm(ack);
             } else {
                 // Our own growth may have built it.

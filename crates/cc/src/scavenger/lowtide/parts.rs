@@ -28,6 +28,8 @@ pub enum Part {
     Relapse,
     /// A line that became slower is told from one that is shared.
     SlowerLine,
+    /// A receiver's LAW goes on where a line has become slower little by little.
+    Follow,
     /// Samples that waited for a pause of the line are left out.
     Stall,
     /// The jitter of lines that aggregate is learned.

@@ -347,6 +347,27 @@ mod tests {
         assert_eq!((line.phase(), line.cc.signals.jitter()), ("floor", 0));
     }
 
+    /// Whether the floor is asked while a line of `apart` µs a segment slows down by a twentieth a round, and a queue grows.
+    fn yields_while_it_slows_down(apart: impl Fn(u64, u64) -> u64) -> bool {
+        let mut line = Line::in_law();
+        let rounds = [(630, 4_000), (665, 7_000), (700, 10_000), (735, 10_000)];
+        rounds.into_iter().flat_map(|round| (0..40).map(move |n| (round, n))).any(|((time, queue), n)| {
+            line.segment(apart(time, n), 20_000 + queue, 0);
+            line.phase() == "floor"
+        })
+    }
+
+    #[test]
+    fn a_line_that_becomes_slower_little_by_little_is_followed() {
+        assert!(!yields_while_it_slows_down(|time, _| time));
+    }
+
+    /// Every fourth segment comes as soon after the one before as ever.
+    #[test]
+    fn a_queue_of_somebodys_is_left_though_our_rate_falls_little_by_little() {
+        assert!(yields_while_it_slows_down(|time, n| if n % 4 == 0 { 600 } else { time + (time - 600) / 3 }));
+    }
+
     /// A segment that follows the hole between two trains sees no queue, though one stands.
     #[test]
     fn the_empty_line_is_looked_for_though_some_segments_see_no_queue() {

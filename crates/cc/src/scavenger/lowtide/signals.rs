@@ -3,6 +3,7 @@
 use super::arithmetic::{RATE_MAX, TIME_MAX, WINDOW_MAX, bytes_in, rate_of, time_of};
 use super::bunches::Bunches;
 use super::round_so_far::RoundSoFar;
+use super::spacing::Spacing;
 use super::unevenness::Unevenness;
 use crate::controller::Start;
 use crate::events::{Ack, RateSample};
@@ -66,6 +67,7 @@ pub struct Signals {
     /// The sender's way to tell such a line; a receiver gives it no sample.
     pub bunches: Bunches,
     uneven: Unevenness,
+    pub spacing: Spacing,
     line: [u64; 2],
     bucket_since: u64,
     window_since: u64,
@@ -110,6 +112,7 @@ impl Signals {
             gap: 0,
             bunches: Bunches::default(),
             uneven: Unevenness::default(),
+            spacing: Spacing::default(),
             line: [0; 2],
             bucket_since: now,
             window_since: now,
@@ -212,6 +215,9 @@ impl Signals {
         self.waits = ack.waited.nanos() > 0;
         if gap > 0 && gap < TIME_MAX && ack.acked > 0 && prompt {
             self.take_dispersion(gap * self.mss / ack.acked);
+            if self.receiver {
+                self.spacing.take(gap * self.mss / ack.acked);
+            }
         }
         // A window's trains leave a hole in each round trip.
         let hole = if self.receiver { self.round_trip() / 5 * 2 } else { 0 };
@@ -327,6 +333,7 @@ impl Signals {
             self.learn_jitter(seen.longest_gap);
         }
         (self.least_before, self.least_long_before) = (seen.least_rtt, self.least_before);
+        self.spacing.end_round();
         self.round = RoundSoFar::new(self.now, ack.delivered, self.total);
         seen
     }
