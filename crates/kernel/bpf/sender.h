@@ -22,7 +22,9 @@ struct tx_path {
 	u64 in_flight, delivered;          // bytes, all flows
 	u32 episode;                       // counts episodes, so that only the last one is undone
 	u32 mss, members;                  // members: flows that have joined and not left
-	u8 limited, limited_before, known, pad;
+	u8 limited, limited_before, known;
+	u8 at_floor;                       // of a control that paces: pairs of segments are spaced by time
+	u64 floor_since;                   // ns
 	struct flows flows;
 	struct way_back way_back;
 	union control control;
@@ -195,7 +197,8 @@ INLINE u64 tx_owd(struct tx_clock *c, u32 tsval, u32 tsecr, u32 rtt_us)
 // What the path learns of every acknowledgement before its control is told.
 INLINE void tx_hear(struct tx_path *p, struct tx *f, u64 now, u64 rtt, u64 in_flight)
 {
-	if (flows_count(&p->flows, &f->epoch, p->srtt, now))
+	// At the floor each flow is heard of once in TX_MOST_SPACE_NS.
+	if (flows_count(&p->flows, &f->epoch, larger_u63(p->srtt, p->at_floor * TX_MOST_SPACE_NS), now))
 		f->rank = p->flows.active - 1;
 	p->srtt += (path_smoothed(p->srtt, rtt) - p->srtt) & (0 - is_less_u64(rtt, CONTROL_NONE));
 	tx_tell_in_flight(p, f, in_flight);
@@ -261,11 +264,38 @@ struct tx_paced {
 	u32 unacked;
 };
 
+// The floor begins, or ends: who waits for his next pair then has no part of the window until he sends.
+INLINE void tx_at_floor(struct tx_path *p, u8 floor, u64 now)
+{
+	if (floor == p->at_floor)
+		return;
+	p->at_floor = floor;
+	p->floor_since = now;
+	if (!floor) {
+		p->flows.active = 0;
+		p->flows.epoch_end = now;
+	}
+}
+
+// ns between two pairs of a flow at the floor. Flows that came to it together would send their pairs together, and none in between: in the first
+// round trip they are sent off one after another, and keep that order.
+INLINE u64 tx_space(const struct tx_path *p, const struct tx *f, u64 window, u64 flows, u64 now)
+{
+	// The window is spread over its round trip: below a segment that is what bounds it.
+	u64 pair = TX_MIN_SEGMENTS * f->mss * larger_u63(p->srtt, 1) / larger_u63(window, 1);
+	// A segment that is spaced out cannot be called back.
+	u64 all = lesser_u63(pair * flows, TX_MOST_SPACE_NS);
+
+	if (now >= p->floor_since + p->srtt)
+		return larger_u63(all, 1);
+	return larger_u63(all * lesser_u63(f->rank + 2, flows + 1) / (flows + 1), 1);
+}
+
 // Sets the flow's window and returns its pace in bytes/s.
 INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const struct tx_paced *t, const volatile struct send_config *config)
 {
 	struct control_ack a = {};
-	u64 flows, window, pace, least;
+	u64 flows, window, pace, others;
 
 	tx_hear(p, f, t->now, t->rtt, t->in_flight);
 	flows = tx_flows(p);
@@ -288,13 +318,16 @@ INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const str
 	tx_tell_control(p, algorithm, f, &a, t->unacked);
 	window = control_window(algorithm, &p->control);
 	pace = control_pacing_rate(algorithm, &p->control);
-	// A segment that is spaced out cannot be called back: no flow waits for longer than its round trip, at the floor not for longer than a second.
-	least = TX_MIN_SEGMENTS * f->mss * NS_PER_S / (pace ? larger_u63(p->srtt, 1) : TX_MOST_SPACE_NS);
-	// Without a pace a window is spread over its round trip: below a segment that is what bounds it.
-	if (!pace)
-		pace = window * NS_PER_S / larger_u63(p->srtt, 1);
-	f->window = larger_u63(window / flows, window < p->mss ? TX_PAIR_SEGMENTS * f->mss : TX_MIN_SEGMENTS * f->mss);
-	return larger_u63(pace / flows, least);
+	tx_at_floor(p, !pace, t->now);
+	if (!pace) {
+		f->window = TX_PAIR_SEGMENTS * f->mss;
+		return TX_MIN_SEGMENTS * f->mss * NS_PER_S / tx_space(p, f, window, flows, t->now);
+	}
+	// Of many that wake up one after another each would take what the last ones count as their part: together they have the window.
+	others = lesser_u63(window, p->in_flight - lesser_u63(p->in_flight, f->in_flight));
+	f->window = larger_u63(lesser_u63(window / flows, window - others), TX_MIN_SEGMENTS * f->mss);
+	// A segment that is spaced out cannot be called back: no flow waits for longer than its round trip.
+	return larger_u63(pace / flows, TX_MIN_SEGMENTS * f->mss * NS_PER_S / larger_u63(p->srtt, 1));
 }
 
 // The start of an episode of a flow: at most one a round trip for the path. A timeout is the path's only if no other flow goes

@@ -310,3 +310,31 @@ fn no_flow_of_a_group_that_paces_is_silenced_for_longer_than_a_second() {
     }
     assert!(yielded > 1_000, "{yielded}: it must have yielded");
 }
+
+/// Twenty pairs at once, and none for a second, would be one look at the line and not twenty; and what is spaced out for a second, a probe waits for.
+#[test]
+fn flows_that_come_to_the_floor_together_send_their_pairs_one_after_another() {
+    const MSS: u64 = 1448;
+    const LOWTIDE: u32 = 5;
+    let mut path = TxPath::new(LOWTIDE, 0, false);
+    let mut flows: Vec<Tx> = (0..20).map(|_| path.join(BOOTED, MSS as u32)).collect();
+    let (rtt, mut spaces) = (20 * MS, vec![0; 20]);
+    for n in 0..6_000_u64 {
+        let now = BOOTED + n * MS;
+        let queue = if n > 2_000 { 40 } else { 1 };
+        let which = n as usize % 20;
+        let in_flight = u64::from(flows[which].window());
+        let told =
+            native::Paced { now, rtt: rtt + queue * MS, acked: 2 * MSS, in_flight, since: in_flight, unacked: 1, ..Default::default() };
+        let pace = path.on_paced(&mut flows[which], &told);
+        if path.show().phase() == Phase::Yielding {
+            spaces[which] = 2 * MSS * 1_000 / pace;
+            if spaces.iter().all(|&ms| ms > 0) {
+                break;
+            }
+        }
+    }
+    spaces.sort_unstable();
+    assert!(spaces[0] > 0, "it must have yielded: {spaces:?} ms");
+    assert!(spaces.windows(2).all(|pair| pair[1] - pair[0] < spaces[19] / 5) && spaces[0] * 5 < spaces[19], "{spaces:?} ms");
+}
