@@ -1,4 +1,4 @@
-//! What a run in the laboratory leaves behind: its result, and all that was seen, for series. Knows not how it came about.
+//! What a run in the laboratory leaves behind: its result, and all that was seen, for series. Does not know how it was measured.
 
 use std::time::Duration;
 

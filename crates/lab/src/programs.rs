@@ -161,7 +161,7 @@ impl Ground<'_> {
         Ok(if last.code == Some(0) { last.output } else { String::new() })
     }
 
-    /// A file of so many zeros, which takes no room.
+    /// A sparse file of so many zeros.
     fn file_of(&self, bytes: u64) -> Result<PathBuf> {
         let path = self.folder.join(format!("{bytes}-bytes"));
         let made = File::create(&path).and_then(|file| file.set_len(bytes));

@@ -22,7 +22,7 @@ use crate::site::{SERVER, Site};
 use crate::sockets::Sockets;
 use crate::utp;
 
-/// From the last preparation to the first that happens in a scenario.
+/// Between the last preparation and the scenario's time zero.
 const LEAD: Span = Span::from_millis(300);
 /// How often a run that the host stalled is made again.
 const REPEATS: u32 = 2;

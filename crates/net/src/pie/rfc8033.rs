@@ -18,7 +18,7 @@ const MAX_STEP: f64 = 0.02;
 const SPARE_BELOW: f64 = 0.2;
 /// ECT packets are marked only below this probability (§5.1 MARK_ECNTH).
 const MARK_BELOW: f64 = 0.1;
-/// De-randomisation (§5.4): no drop before the accumulated probability reaches the first, none spared from the second on.
+/// De-randomisation (§5.4): no drop while the accumulated probability is below the first, always a drop from the second on.
 const NO_DROP_BELOW: f64 = 0.85;
 const DROP_FROM: f64 = 8.5;
 

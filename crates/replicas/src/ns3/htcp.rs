@@ -35,7 +35,7 @@ impl Htcp {
         self.alpha = (2.0 * (1.0 - self.beta) * alpha).max(1.0);
     }
 
-    /// `diff / m_lastThroughput` divides whole numbers: less than all of it more is no more, below `ThroughputRatio` (0.2).
+    /// `diff / m_lastThroughput` is a division of whole numbers: a change of less than 100 % counts as none, below `ThroughputRatio` (0.2).
     fn update_beta(&mut self) {
         self.beta = BACKOFF;
         let (now, last) = (self.throughput, self.last_throughput);

@@ -18,7 +18,7 @@ impl World {
         self.send_written(now);
     }
 
-    /// The packet that an endpoint has written where the slab has room for the next one leaves it.
+    /// Sends the packet that an endpoint has written into the slab's vacant place.
     #[inline]
     pub(super) fn send_written(&mut self, now: Time) {
         let packet = self.slab.vacancy();
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// A link that is no wire has its turn.
+    /// A link with a service of its own (Wi-Fi, cellular) serves its queue.
     #[cold]
     fn serve(&mut self, stage: u16, now: Time) {
         let Some(link) = &mut self.stages[usize::from(stage)].link else { return };
