@@ -78,7 +78,7 @@ fn a_record_that_is_half_written_gives_no_rtt() {
             flow.send(&out(u64::from(i) * 1000, i * 1460, tsval(i), 60_000));
         }
         // The oldest records are those of ACKs 6 and 7; the next that is written goes where ACK 6's is.
-        flow.tear(1_035_000 * 1000);
+        flow.tear(1_035_000 * MS);
         for i in 0..10 {
             let label = 6 + i;
             let end = label * 1460 + 3000;
