@@ -87,11 +87,11 @@ INLINE void count_flow(struct flow *flow, u64 got)
 	flow->lowered = 0;
 }
 
-// A flow ends: what is still pending counts too.
+// A flow ends: what is still pending counts too. The path has yet to hear of it, for a FIN or RST may be forged.
 INLINE void count_rest(struct flow *f)
 {
-	count_flow(f, f->rx.pending);
-	f->rx.pending = 0;
+	count_flow(f, f->rx.pending - f->counted);
+	f->counted = f->rx.pending;
 }
 
 // What the path made of a report.

@@ -100,7 +100,8 @@ INLINE void received(struct __sk_buff *skb, struct bpf_tcp_sock *tp, struct flow
 	if (report.ignored)
 		return;
 	if (rx_collect(f, &report, in.now, config.report)) {
-		count_flow(flow, report.got);
+		count_flow(flow, report.got - flow->counted);
+		flow->counted = 0;
 		report_to_path(skb, flow, &report, in.now);
 	}
 }

@@ -69,10 +69,11 @@ struct flow {
 	struct place received, sent;       // its packets' headers
 	u64 left;                          // when its last segment left that the outgoing program saw
 	u32 lowered;                       // segments, not yet counted
+	u32 counted;                       // of rx.pending, the bytes that the group's counters have
 	u8 left_alone;                     // bits of enum left_alone, counted
 	u8 released;                       // the program has closed it
 	u8 joined;                         // made in another cgroup, before its process joined the group (receive_joined.h)
-	u8 pad;
+	u8 pad[5];
 	struct rx rx;
 };
 
