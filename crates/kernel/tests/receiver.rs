@@ -67,7 +67,8 @@ fn duplicate_acks_keep_their_field() {
 }
 
 /// A record that egress is writing while ingress looks, or that is half written when the processor changes: its time is new, its TSval and edge
-/// are those of 1024 records ago. It must not give an RTT.
+/// are those of 1024 records ago. It must not give an RTT: `rx_oldest` leaves its slot out, the oldest record gives no sample, and what was
+/// written over while it was read is told by `head` (for which it takes two processors). Any one of the three is enough here.
 #[test]
 fn a_record_that_is_half_written_gives_no_rtt() {
     for timestamps in [true, false] {
