@@ -66,6 +66,7 @@ INLINE void acknowledged(struct tcp_sock *tp, struct flow *f, const struct rate_
 		t->rate_interval = (u64)interval * 1000;
 	}
 	t->unacked = tp->write_seq - tp->snd_una;
+	t->limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	f->ce = ce;
 	f->lost = 0;
 	f->last_ack = t->now;

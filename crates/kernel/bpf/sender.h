@@ -261,7 +261,7 @@ struct tx_paced {
 	u64 acked, lost, ce, in_flight;    // bytes; in flight before this acknowledgement
 	u64 since;                         // bytes that the flow delivered since what is acknowledged was sent
 	u64 rate_delivered, rate_interval; // bytes, ns; 0: no sample
-	u32 unacked;
+	u32 unacked, limited;              // limited: the window was used up (`tcp_is_cwnd_limited`)
 };
 
 // The floor begins, or ends: who waits for his next pair then has no part of the window until he sends.
@@ -314,7 +314,7 @@ INLINE u64 tx_on_paced(struct tx_path *p, u32 algorithm, struct tx *f, const str
 	a.prior_delivered = p->delivered - lesser_u63(p->delivered, t->since * flows);
 	a.rate_delivered = t->rate_delivered * flows;
 	a.rate_interval = t->rate_interval;
-	a.limited = 1;
+	a.limited = t->limited;
 	tx_tell_control(p, algorithm, f, &a, t->unacked);
 	window = control_window(algorithm, &p->control);
 	pace = control_pacing_rate(algorithm, &p->control);

@@ -33,6 +33,8 @@ struct Life {
     rare: bool,
     /// A radio's rate changes from segment to segment, and nothing is lost.
     radio: bool,
+    /// The application, or the peer's window, is the limit.
+    unused: bool,
     delivered: u64,
     srtt: u64,
     /// Of that a queue of others' on the way back.
@@ -70,6 +72,7 @@ impl Life {
             stations,
             rare,
             radio,
+            unused: false,
             delivered,
             srtt,
             behind,
@@ -114,6 +117,7 @@ impl Life {
         let (delivered, prior_delivered) =
             if self.receiver { (self.now, self.now.saturating_sub(rtt)) } else { (self.delivered, self.delivered.saturating_sub(flight)) };
         let waited = if self.behind > 0 && !self.receiver { self.rng.random_range(0..self.behind) } else { 0 };
+        self.unused ^= self.rng.random_range(0..300) == 0;
         let ack = Ack {
             now: Time::from_nanos(self.now),
             acked,
@@ -127,7 +131,7 @@ impl Life {
             delivered,
             prior_delivered,
             rate,
-            cwnd_limited: !self.receiver || self.rng.random_range(0..30) > 0,
+            cwnd_limited: !self.unused && self.rng.random_range(0..30) > 0,
             drained: self.rng.random_range(0..10) > 0,
             ..Ack::default()
         };

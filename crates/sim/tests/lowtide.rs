@@ -85,6 +85,27 @@ fn behind_a_fair_queue_it_leaves_its_half_to_cubic() {
     }
 }
 
+/// A probe that the peer's window ends says nothing of others.
+#[test]
+fn a_receiver_that_holds_back_too_costs_a_sender_nothing() {
+    let both = "kind = \"rledbat\"\ncc = \"lowtide\"\nreceiver = { algorithm = \"ledbat_pp-enhanced-burst\" }";
+    for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 100].map(|rtt| (seed, rtt))) {
+        let ours = share(&run_of(both, seed, (60, 20), rtt_ms, "kind = \"drop_tail\", ms = 250", ""));
+        assert!(ours >= 0.97, "RTT {rtt_ms} ms, seed {seed}: {ours}");
+    }
+}
+
+/// Pages send it to the floor; a program that has less to send than the line carries does not stay there.
+#[test]
+fn a_program_with_a_rate_of_its_own_keeps_it_beside_pages() {
+    let stream = "cc = \"lowtide\"\ntraffic = { kind = \"on_off\", on_s = 1000.0, off_s = 0.001, rate_mbps = 4.0 }";
+    let pages = "cc = \"cubic\"\nstart_s = 8.0\ntraffic = { kind = \"repeat\", bytes = 262000, every_s = 10.0 }";
+    for seed in SEEDS {
+        let mbps = run_of(stream, seed, (60, 5), 20, "kind = \"drop_tail\", ms = 250", pages).flows[0].goodput_bps / 1e6;
+        assert!(mbps >= 0.95 * 4.0, "seed {seed}: {mbps} Mbit/s");
+    }
+}
+
 #[test]
 fn two_that_start_together_share_the_line() {
     for (seed, rtt_ms) in SEEDS.into_iter().flat_map(|seed| [20, 100].map(|rtt| (seed, rtt))) {

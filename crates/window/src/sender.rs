@@ -64,12 +64,27 @@ pub struct Paced {
     pub rate_interval: u64,
     /// Bytes that the flow has yet to get acknowledged, those that it has not sent too.
     pub unacked: u32,
+    /// 1: the window was used up (`tcp_is_cwnd_limited`), else 0.
+    pub limited: u32,
 }
 
 impl Default for Paced {
     fn default() -> Paced {
-        let (rtt, there, unacked) = (UNKNOWN, UNKNOWN, 1);
-        Paced { now: 0, rtt, there, acked: 0, lost: 0, ce: 0, in_flight: 0, since: 0, rate_delivered: 0, rate_interval: 0, unacked }
+        let (rtt, there, unacked, limited) = (UNKNOWN, UNKNOWN, 1, 1);
+        Paced {
+            now: 0,
+            rtt,
+            there,
+            acked: 0,
+            lost: 0,
+            ce: 0,
+            in_flight: 0,
+            since: 0,
+            rate_delivered: 0,
+            rate_interval: 0,
+            unacked,
+            limited,
+        }
     }
 }
 

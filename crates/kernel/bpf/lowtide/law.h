@@ -65,12 +65,13 @@ INLINE void lowtide_watch(struct lowtide *c, const struct control_ack *a)
 }
 
 // The line has become faster, or somebody has left.
-INLINE void lowtide_grow_when_calm(struct lowtide *c, u64 share)
+INLINE void lowtide_grow_when_calm(struct lowtide *c, u64 used, u64 share)
 {
 	struct lowtide_signals *s = &c->signals;
 	u64 most;
 
-	if (s->queue * 10 >= s->knee * 3) {
+	// A window that is not used makes the bound none.
+	if (s->queue * 10 >= s->knee * 3 * used) {
 		c->calm = 0;
 		c->calm_step = 0;
 		return;
@@ -102,18 +103,20 @@ INLINE void lowtide_drain(struct lowtide *c)
 }
 
 // W += (alpha min(1, (T/q)^2) - W q / (base + q)) / 2: at the fixed point alpha bytes of the queue are ours, whatever the round trip.
-INLINE void lowtide_steer(struct lowtide *c, const struct lowtide_round *seen)
+INLINE void lowtide_steer(struct lowtide *c, const struct control_ack *a, const struct lowtide_round *seen)
 {
 	struct lowtide_signals *s = &c->signals;
-	u64 share, wanted, held;
+	u64 used = lowtide_receives(s) ? 1 : a->limited, share, wanted, held;
 
 	if (seen->lost * 25 > lowtide_less(s->total, seen->total)) // More than 4 % is no random loss.
 		lowtide_set_window(c, c->window / 20 * 17);
 	share = lowtide_share_of_queue(s, s->smooth_rate);
+	// A window that is not used does not grow (RFC 7661 section 4.4). What a receiver permits is bounded by what comes.
 	wanted = s->queue > s->knee ? share * s->knee / s->queue * s->knee / s->queue : share;
+	wanted *= used;
 	held = c->window / 256 * ((s->queue << 8) / larger_u63(lowtide_round_trip(s) + s->queue, 1));
 	lowtide_set_window(c, lowtide_less(c->window + wanted / 2, held / 2));
-	lowtide_grow_when_calm(c, share);
+	lowtide_grow_when_calm(c, used, share);
 	if (s->now - s->base_seen > LOWTIDE_DRAIN_AFTER)
 		lowtide_drain(c);
 }
@@ -124,6 +127,16 @@ INLINE void lowtide_validate(struct lowtide *c, const struct control_ack *a)
 	lowtide_yield_line(c, a, 0);
 	c->floor.level = larger_u63(c->floor.level, 1);
 	c->receiving.validating = 1;
+}
+
+// The application or the peer's window, and not ours, is the limit, and no queue is seen. Such a probe says nothing of others.
+INLINE void lowtide_end_unused_probe(struct lowtide *c, const struct control_ack *a)
+{
+	u64 other_step = (c->state ^ LOWTIDE_PROBE) | (c->probe.step ^ LOWTIDE_GROWING), unknown_rate = (c->signals.rate - 1) >> 63;
+
+	// One branch: the verifier would follow five each by itself.
+	if (!lowtide_receives(&c->signals) && !(other_step | unknown_rate | a->limited))
+		lowtide_enter_law(c, c->signals.rate);
 }
 
 // Once a round.
@@ -144,7 +157,11 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	}
 	paused = seen.longest_gap > larger_u63(10000 + hole, s->queue / 2) && c->window > 8 * s->mss && c->pauses < 2;
 	c->pauses = paused ? c->pauses + 1 : 0;
-	if (!in_law || paused)
+	if (!in_law) {
+		lowtide_end_unused_probe(c, a);
+		return;
+	}
+	if (paused)
 		return;
 	s->smooth_rate = s->smooth_rate == 0 ? s->rate : (3 * s->smooth_rate + s->rate) / 4;
 	may_yield = s->now > c->no_alarm_before;
@@ -157,7 +174,7 @@ INLINE void lowtide_on_round(struct lowtide *c, const struct control_ack *a)
 	else if (lowtide_receives(s) && may_yield && lowtide_wants_to_validate(c, &seen))
 		lowtide_validate(c, a);
 	else if (s->queue <= s->alarm)
-		lowtide_steer(c, &seen);
+		lowtide_steer(c, a, &seen);
 	else if (lowtide_rounds_are_trains(c) && before <= s->alarm)
 		c->calm = c->calm_step = 0;
 	else if (may_yield && lowtide_receives(s) && lowtide_spacing_has_grown(&s->spacing) && lowtide_may_follow(s, s->rate))

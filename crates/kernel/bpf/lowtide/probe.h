@@ -84,6 +84,7 @@ INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 	struct lowtide_signals *s = &c->signals;
 	int probing = NOW_IS(c->state) == LOWTIDE_PROBE, lost, somebody, careful, slow;
 	u64 most = LOWTIDE_QUEUE_ENDS + 2 * lowtide_jitter(s) + (probing ? s->knee / 2 : 0), queue, cap;
+	u64 acked = a->acked * a->limited; // A window that is not used does not grow.
 
 	// On a line that sends in bunches four samples are one of them.
 	if (lowtide_receives(s) || lowtide_in_bunches(s) || lowtide_undecided(s))
@@ -101,17 +102,15 @@ INLINE void lowtide_double(struct lowtide *c, const struct control_ack *a)
 		lowtide_end_start(c);
 		return;
 	}
-	if (lowtide_receives(s) && !a->limited)
-		return;
 	if (!probing) {
 		slow = lowtide_receives(s) && c->window * s->serialisation > s->mss * lowtide_round_trip(s) / 2;
-		lowtide_set_window(c, c->window + (slow ? a->acked / 4 : a->acked));
+		lowtide_set_window(c, c->window + (slow ? acked / 4 : acked));
 		return;
 	}
 	cap = lowtide_probe_cap(c);
 	// Where somebody was met before, a small step builds a small queue: doubling would cost them two reductions.
-	careful = (c->floor.met || c->floor.level > 0 || lowtide_receives(s)) && c->window * 2 > cap;
-	lowtide_set_window(c, c->window + (careful ? a->acked / 4 : a->acked));
+	careful = lowtide_receives(s) | is_less_u63(0, c->floor.met + c->floor.level);
+	lowtide_set_window(c, c->window + (careful && c->window * 2 > cap ? acked / 4 : acked));
 	if (c->window >= cap) {
 		lowtide_set_window(c, cap);
 		lowtide_measure(c, LOWTIDE_FILLING, a);

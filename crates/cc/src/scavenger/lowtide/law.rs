@@ -80,6 +80,7 @@ impl Lowtide {
             && self.window > 8 * self.signals.mss
             && self.pauses < 2;
         self.pauses = if paused { self.pauses + 1 } else { 0 };
+        self.end_unused_probe(ack);
         if !in_law || paused {
             return;
         }
@@ -109,12 +110,12 @@ impl Lowtide {
                 self.set_window(bytes_in(self.signals.rate, self.signals.round_trip()));
             }
         } else {
-            self.steer(&seen);
+            self.steer(ack, &seen);
         }
     }
 
     /// W += ½ (α min(1, (T/q)²) − W q / (base + q)): at the fixed point α bytes of the queue are ours, whatever the round trip.
-    fn steer(&mut self, seen: &RoundSoFar) {
+    fn steer(&mut self, ack: &Ack, seen: &RoundSoFar) {
         let delivered = self.signals.total.saturating_sub(seen.total);
         if seen.lost * 25 > delivered {
             // More than 4 % is no random loss.
@@ -122,11 +123,17 @@ impl Lowtide {
         }
         let s = &self.signals;
         let share = s.share_of_queue(s.smooth_rate);
-        let wanted = if s.queue > s.knee { share * s.knee / s.queue * s.knee / s.queue } else { share };
+        // A window that is not used does not grow (RFC 7661 §4.4). What a receiver permits is bounded by what comes.
+        let used = ack.cwnd_limited || s.receiver;
+        let wanted = match s.queue {
+            _ if !used => 0,
+            queue if queue > s.knee => share * s.knee / queue * s.knee / queue,
+            _ => share,
+        };
         let held = self.window / 256 * ((s.queue << 8) / (s.round_trip() + s.queue));
         self.set_window((self.window + wanted / 2).saturating_sub(held / 2));
         if self.has(Part::CalmGrowth) {
-            self.grow_when_calm(share);
+            self.grow_when_calm(used, share);
         }
         if self.signals.now - self.signals.base_seen > DRAIN_AFTER && self.has(Part::Drain) {
             self.drain();
@@ -134,9 +141,9 @@ impl Lowtide {
     }
 
     /// The line has become faster, or somebody has left.
-    fn grow_when_calm(&mut self, share: u64) {
+    fn grow_when_calm(&mut self, used: bool, share: u64) {
         let s = &self.signals;
-        if s.queue * 10 >= s.knee * 3 {
+        if !used || s.queue * 10 >= s.knee * 3 {
             (self.calm, self.calm_step) = (0, 0);
             return;
         }

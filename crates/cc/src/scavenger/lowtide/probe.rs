@@ -120,21 +120,28 @@ impl Lowtide {
         if somebody {
             return self.end_start();
         }
-        if s.receiver && !ack.cwnd_limited {
-            return;
-        }
+        // A window that is not used does not grow.
+        let acked = if ack.cwnd_limited { ack.acked } else { 0 };
         if !probing {
             let slow = s.receiver && self.window * s.serialisation > s.mss * s.round_trip() / 2;
-            return self.set_window(self.window + if slow { ack.acked / 4 } else { ack.acked });
+            return self.set_window(self.window + if slow { acked / 4 } else { acked });
         }
         let cap = self.probe_cap();
         // Where somebody was met before, a small step builds a small queue: doubling would cost them two reductions.
         let careful =
             (self.floor.met || self.floor.level > 0 || self.receiving.is_some()) && self.window * 2 > cap && self.has(Part::CarefulProbe);
-        self.set_window(self.window + if careful { ack.acked / 4 } else { ack.acked });
+        self.set_window(self.window + if careful { acked / 4 } else { acked });
         if self.window >= cap {
             self.set_window(cap);
             self.measure(Step::Filling, ack);
+        }
+    }
+
+    /// Once a round: the application or the peer's window, and not ours, is the limit, and no queue is seen. Such a probe says nothing of others.
+    pub(super) fn end_unused_probe(&mut self, ack: &Ack) {
+        let growing = self.state == State::Probe && self.probe.step == Step::Growing;
+        if growing && !ack.cwnd_limited && self.receiving.is_none() && self.signals.rate > 0 {
+            self.enter_law(self.signals.rate);
         }
     }
 
