@@ -240,7 +240,7 @@ INLINE void lowtide_observe(struct lowtide_signals *s, const struct control_ack 
 	gap = lowtide_less(s->now, s->last_ack);
 	s->last_ack = s->now;
 	// How long one has waited is known to a tick of the peer's clock, which may be longer than a packet's time.
-	prompt = !a->waited && !s->waits;
+	prompt = !(a->waited | s->waits);
 	s->waits = a->waited > 0;
 	if (gap > 0 && gap < LOWTIDE_TIME_MAX && a->acked > 0 && prompt) {
 		lowtide_take_dispersion(s, gap * s->mss / a->acked);
