@@ -111,7 +111,7 @@ INLINE void lowtide_steer(struct lowtide *c, const struct control_ack *a, const 
 	if (seen->lost * 25 > lowtide_less(s->total, seen->total)) // More than 4 % is no random loss.
 		lowtide_set_window(c, c->window / 20 * 17);
 	share = lowtide_share_of_queue(s, s->smooth_rate);
-	// A window that is not used does not grow (RFC 7661 section 4.4). What a receiver permits is bounded by what comes.
+	// A window that is not used does not grow (RFC 9438 section 5.8). What a receiver permits is bounded by what comes.
 	wanted = s->queue > s->knee ? share * s->knee / s->queue * s->knee / s->queue : share;
 	wanted *= used;
 	held = c->window / 256 * ((s->queue << 8) / larger_u63(lowtide_round_trip(s) + s->queue, 1));

@@ -123,7 +123,7 @@ impl Lowtide {
         }
         let s = &self.signals;
         let share = s.share_of_queue(s.smooth_rate);
-        // A window that is not used does not grow (RFC 7661 §4.4). What a receiver permits is bounded by what comes.
+        // A window that is not used does not grow (RFC 9438 §5.8). What a receiver permits is bounded by what comes.
         let used = ack.cwnd_limited || s.receiver;
         let wanted = match s.queue {
             _ if !used => 0,
