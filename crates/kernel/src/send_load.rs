@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use anyhow::{Context, Result, anyhow};
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject};
-use lowtide_window::Profile;
 
 use crate::choice::Choice;
 use crate::object;
@@ -76,21 +75,16 @@ pub(crate) fn register_for(choice: Choice, name: &str, cgroup: u64) -> Result<Re
 fn register_chosen(choice: Choice, name: &str, cgroup: u64) -> Result<Registered> {
     let (target_ns, profile) = choice.sending();
     let settings = Settings { name, target_ns, profile, cgroup, owned: true, alone: false, paces: true };
-    let optional: Vec<_> = OPTIONAL.into_iter().filter(|program| *program != ASKS_TO_PACE || !says_its_pace(profile)).collect();
+    let optional: Vec<_> = OPTIONAL.into_iter().filter(|program| *program != ASKS_TO_PACE || !profile.paces).collect();
     let (mut object, lacking) = load_as_far(&settings, &optional, |program| program != "users")?;
     object::keep_alive(&object)?;
     let control = register(&mut object).with_context(|| format!("the kernel does not register the control `{name}`"))?;
     Ok(Registered { object, control, sends_by: profile.name, lacking })
 }
 
-/// Whether a control says a pace besides a window, without which its window means little (IS_PACED of bpf/send_state.h).
-fn says_its_pace(profile: &Profile) -> bool {
-    profile.name == "lowtide"
-}
-
 /// The control alone, which does not ask the kernel to pace where the kernel does not let it.
 pub(crate) fn load_control(settings: &Settings) -> Result<(Object, Vec<Lacking>)> {
-    let optional: &[_] = if says_its_pace(settings.profile) { &[] } else { &[ASKS_TO_PACE] };
+    let optional: &[_] = if settings.profile.paces { &[] } else { &[ASKS_TO_PACE] };
     load_as_far(settings, optional, |program| program.starts_with("send_"))
 }
 

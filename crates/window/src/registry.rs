@@ -19,25 +19,27 @@ pub struct Profile {
     pub way_back: bool,
     /// Segments of a flow that come closer together are reported to its path as one, ns; zero: none are.
     pub report_ns: u32,
+    /// A sender says a pace besides its window, which means little without it (IS_PACED of crates/kernel/bpf/send_state.h).
+    pub paces: bool,
 }
 
-/// Every profile of both directions; the first is what `lowtide run` uses unless told otherwise. `-enhanced` is the target of Bagnulo 2023, section 7. `-burst` is
+/// Every profile of both directions. `-enhanced` is the target of Bagnulo 2023, section 7. `-burst` is
 /// ours: the segments that one ACK releases (two by RFC 1122 §4.2.3.2, and one by which the window grew) end at the target, not above it,
 /// segments of a flow that come within 0.2 ms, at 100 Mbit/s two, are reported as one, and a queue on the way back is not taken for one of
 /// the data's (docs/algorithms/way-back.md).
 pub static PROFILES: [Profile; 5] = [
-    Profile { name: "ledbat_pp-enhanced-burst", number: 1, enhanced: true, burst: 3, way_back: true, report_ns: 200_000 },
-    Profile { name: "ledbat_pp-burst", number: 1, enhanced: false, burst: 3, way_back: true, report_ns: 200_000 },
-    Profile { name: "ledbat_pp-enhanced", number: 1, enhanced: true, burst: 0, way_back: false, report_ns: 0 },
-    Profile { name: "ledbat_pp", number: 1, enhanced: false, burst: 0, way_back: false, report_ns: 0 },
-    Profile { name: "lowtide", number: 5, enhanced: false, burst: 0, way_back: true, report_ns: 0 },
+    Profile { name: "ledbat_pp-enhanced-burst", number: 1, enhanced: true, burst: 3, way_back: true, report_ns: 200_000, paces: false },
+    Profile { name: "ledbat_pp-burst", number: 1, enhanced: false, burst: 3, way_back: true, report_ns: 200_000, paces: false },
+    Profile { name: "ledbat_pp-enhanced", number: 1, enhanced: true, burst: 0, way_back: false, report_ns: 0, paces: false },
+    Profile { name: "ledbat_pp", number: 1, enhanced: false, burst: 0, way_back: false, report_ns: 0, paces: false },
+    Profile { name: "lowtide", number: 5, enhanced: false, burst: 0, way_back: true, report_ns: 0, paces: true },
 ];
 
 /// Those that only a sender has: they steer by what a receiver does not see, or down to less than a window can say.
 pub static SENDERS: [Profile; 3] = [
-    Profile { name: "ledbat", number: 2, enhanced: false, burst: 0, way_back: false, report_ns: 0 },
-    Profile { name: "tcp_lp", number: 3, enhanced: false, burst: 0, way_back: false, report_ns: 0 },
-    Profile { name: "tcp_nice", number: 4, enhanced: false, burst: 0, way_back: false, report_ns: 0 },
+    Profile { name: "ledbat", number: 2, enhanced: false, burst: 0, way_back: false, report_ns: 0, paces: false },
+    Profile { name: "tcp_lp", number: 3, enhanced: false, burst: 0, way_back: false, report_ns: 0, paces: false },
+    Profile { name: "tcp_nice", number: 4, enhanced: false, burst: 0, way_back: false, report_ns: 0, paces: false },
 ];
 
 /// What people write for some of them, as papers and drafts do, with what `lowtide run` means by it.
